@@ -5,8 +5,10 @@
 # KUBECONFIG: of the management cluster; it needs to list and patch machines.cluster.x-k8s.io.
 # WORKLOAD: of the cluster with the nodes, if that is another one; it needs to get nodes, and to get, create and patch
 # lifecycleevents.lifecycle.k8s.io.
+# GROUP: lifecycle.scupper.dev with the overlay own-group. SCOPE: node for drivers with --scope node.
 set -eu
 driver=${DRIVER:-drain.slm.k8s.io}
+group=${GROUP:-lifecycle.k8s.io}
 hook=pre-drain.delete.hook.machine.cluster.x-k8s.io/scupper
 held="{.metadata.annotations.$(echo "$hook" | sed 's/\./\\./g')}"
 machines="{range .items[?(@.metadata.deletionTimestamp)]}{.metadata.namespace} {.metadata.name} held:$held"
@@ -26,12 +28,14 @@ while sleep "${EVERY:-5}"; do
             "" | "exists True True drain machine-$node:"* | "exists False True "* | "exists Unknown True "*)
                 kubectl annotate machines.cluster.x-k8s.io --namespace "$namespace" "$machine" "$hook-" || continue
                 ;;
-            *) # Changes nothing while that drain runs. One that has failed begins again.
+            *)
+                [ "${SCOPE:-}" = node ] && suffix=.$node || suffix=
+                # Changes nothing while that drain runs. One that has failed begins again.
                 workload apply -f - <<EOF || continue
-apiVersion: lifecycle.k8s.io/v1alpha1
+apiVersion: $group/v1alpha1
 kind: LifecycleEvent
 metadata: {name: machine-$node}
-spec: {transitionName: $driver, bindingNode: $node}
+spec: {transitionName: $driver$suffix, bindingNode: $node}
 EOF
                 ;;
             esac

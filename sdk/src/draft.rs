@@ -420,7 +420,7 @@ impl WaveLimits<'_> {
         self
     }
 
-    /// Caps the grace period of the wave's pods; a pod with a shorter one keeps it.
+    /// Caps the grace period of the wave's pods; a pod with a shorter one keeps it. 0 counts as 1.
     pub fn max_grace_period_seconds(self, seconds: u64) -> Self {
         self.0.max_grace_period_seconds = Some(seconds);
         self

@@ -3,11 +3,14 @@
 //! Its size is bounded by its content: 500 pods with finished hooks take 11 KiB. A reader ignores unknown fields, and
 //! rejects unknown versions.
 
+mod begun;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
+use scupper_common::packed_uids;
 use scupper_engine::{
     Checkpoint, Counts, DeploymentRef, HookPhase, Intent, Phase, Raised, SavedHook, Subject, Time, ToUndo,
     Totals, Uid, whole_millis,
@@ -15,7 +18,7 @@ use scupper_engine::{
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::packed_uids;
+use self::begun::WireBegun;
 
 /// The version that this build writes and reads.
 const VERSION: u32 = 1;
@@ -98,6 +101,8 @@ struct Wire {
     raised: Vec<WireRaised>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     volumes_since: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    begun: Option<WireBegun>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     counts: Option<WireCounts>,
 }
@@ -201,6 +206,7 @@ pub(super) fn encode(checkpoint: &Checkpoint) -> Result<String, CheckpointFault>
         ended_well: checkpoint.ended_well,
         raised: checkpoint.raised.iter().map(raised_to_wire).collect(),
         volumes_since: checkpoint.volumes_since.map(Time::as_millis),
+        begun: begun::to_wire(&checkpoint.begun),
         counts: (checkpoint.counts != Counts::default()).then(|| counts_to_wire(&checkpoint.counts)),
     };
     let text =
@@ -224,6 +230,8 @@ pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
     for group in wire.done {
         done_from_wire(group, &mut done)?;
     }
+    let hooks: Result<_, _> = wire.hooks.into_iter().map(hook_from_wire).collect();
+    let raised: Result<_, _> = wire.raised.into_iter().map(raised_from_wire).collect();
     Ok(Checkpoint {
         node: Uid::new(wire.node),
         id: wire.id,
@@ -242,23 +250,14 @@ pub(super) fn decode(text: &str) -> Result<Checkpoint, CheckpointFault> {
         held: wire.held,
         to_undo: to_undo_from_wire(wire.to_undo, wire.undo_words),
         left_before: wire.left_before,
-        hooks: wire
-            .hooks
-            .into_iter()
-            .map(hook_from_wire)
-            .collect::<Result<_, _>>()?,
+        hooks: hooks?,
         ended_well: wire.ended_well,
         done,
         returns: wire.returns,
-        stays: uids_from_wire(&wire.stays, wire.stays_others)?
-            .map(Uid::new)
-            .collect(),
-        raised: wire
-            .raised
-            .into_iter()
-            .map(raised_from_wire)
-            .collect::<Result<_, _>>()?,
+        stays: uids_from_wire(&wire.stays, wire.stays_others)?.collect(),
+        raised: raised?,
         volumes_since: wire.volumes_since.map(Time::from_millis),
+        begun: Box::new(begun::from_wire(wire.begun.unwrap_or_default())?),
         counts: wire.counts.map(counts_from_wire).unwrap_or_default(),
     })
 }
@@ -378,7 +377,7 @@ fn done_from_wire(
     done: &mut Vec<(String, HookPhase, Subject)>,
 ) -> Result<(), CheckpointFault> {
     let phase = hook_phase(&wire.phase)?;
-    let pods = uids_from_wire(&wire.pods, wire.others)?.map(|uid| Subject::Pod(Uid::new(uid)));
+    let pods = uids_from_wire(&wire.pods, wire.others)?.map(Subject::Pod);
     let node = wire.node.then_some(Subject::Node);
     let waves = wire.waves.into_iter().map(Subject::Wave);
     done.extend(
@@ -410,18 +409,18 @@ fn raised_from_wire(wire: WireRaised) -> Result<Raised, CheckpointFault> {
             uid: Uid::new(wire.uid),
         },
         drain: wire.drain,
-        pods: uids_from_wire(&wire.pods, wire.others)?.map(Uid::new).collect(),
+        pods: uids_from_wire(&wire.pods, wire.others)?.collect(),
     })
 }
 
 fn uids_from_wire(
     packed: &str,
     others: Vec<String>,
-) -> Result<impl Iterator<Item = String> + use<>, CheckpointFault> {
+) -> Result<impl Iterator<Item = Uid> + use<>, CheckpointFault> {
     let packed = packed_uids::unpack(packed);
     let packed =
         packed.ok_or_else(|| CheckpointFault::Unreadable("the packed UIDs are broken".to_owned()))?;
-    Ok(packed.into_iter().chain(others))
+    Ok(packed.into_iter().chain(others).map(Uid::new))
 }
 
 const fn intent_name(intent: Intent) -> &'static str {

@@ -53,7 +53,6 @@ mod node;
 mod optional_reads;
 mod out_of_service;
 mod owners;
-mod packed_uids;
 mod pages;
 mod peers;
 mod pod;
@@ -101,10 +100,10 @@ pub use out_of_service::{OUT_OF_SERVICE, OUT_OF_SERVICE_TAINT, OutOfService};
 pub use proxy::ProxyUrlError;
 pub use recording::Recorder;
 pub use rights::{
-    ANNOTATE_PURPOSE, FACT_PURPOSE, FORCE_PURPOSE, LOCAL_DATA_PURPOSE, REQUEST_PURPOSE, Right,
-    VOLUME_PURPOSE, evicting_as_node, needed, needed_at_deadline, needed_for_drain_requests, needed_for_fact,
-    needed_for_local_data, needed_for_node_is_off, needed_for_pod_annotations, needed_for_surge,
-    needed_for_volumes, surge_purpose,
+    ANNOTATE_PURPOSE, CLAIM_PURPOSE, FACT_PURPOSE, FORCE_PURPOSE, LOCAL_DATA_PURPOSE, REQUEST_PURPOSE, Right,
+    VOLUME_PURPOSE, evicting_as_node, needed, needed_at_deadline, needed_for_certainty,
+    needed_for_drain_requests, needed_for_fact, needed_for_local_data, needed_for_node_is_off,
+    needed_for_pod_annotations, needed_for_surge, needed_for_volumes, surge_purpose,
 };
 pub use room::ClusterRoom;
 pub use transitions::Published;

@@ -116,22 +116,19 @@ const LIFECYCLE: &[Row] = &[
     ),
 ];
 
+/// Why a right to claim LifecycleEvents is needed.
+pub const CLAIM_PURPOSE: &str = "to claim and end them";
+
 /// The further rights for claiming them.
 const CLAIM: &[Row] = &[
     (
         &["get", "patch", "delete"],
         "",
         "lifecycleevents",
-        "to claim and end them",
+        CLAIM_PURPOSE,
         true,
     ),
-    (
-        &["patch"],
-        "",
-        "lifecycleevents/status",
-        "to claim and end them",
-        true,
-    ),
+    (&["patch"], "", "lifecycleevents/status", CLAIM_PURPOSE, true),
 ];
 
 /// Returns all rights that the driver needs, with its lifecycle objects in `group` and its leases in the namespace
@@ -191,20 +188,28 @@ pub fn needed_for_fact(target: &str, group: &str) -> Vec<Right> {
         ],
         _ => &[],
     };
-    let right = |(group, resource, verbs): &(&str, &'static str, &[&'static str])| {
-        let (group, resource) = ((*group).to_owned(), *resource);
-        let right = move |verb: &&'static str| Right {
-            verb,
-            group: group.clone(),
-            resource: resource.into(),
-            subresource: "",
-            namespace: String::new(),
-            purpose: FACT_PURPOSE,
-            required: true,
-        };
-        verbs.iter().map(right).collect::<Vec<_>>()
-    };
-    rows.iter().flat_map(right).collect()
+    let mut rights = Vec::new();
+    for &(group, resource, verbs) in rows {
+        let of_verb = |&verb: &&'static str| right(verb, group, resource, FACT_PURPOSE);
+        rights.extend(verbs.iter().map(of_verb));
+    }
+    rights
+}
+
+/// Why a right for pre-flight findings is needed.
+const CERTAINTY_PURPOSE: &str = "to say for certain which budgets never let a pod go";
+
+/// Returns the rights with which a drain that does not refuse such pods is certain about them. Without them it reports less.
+pub fn needed_for_certainty() -> Vec<Right> {
+    let facts = ["namespaces", "owners"].into_iter();
+    let all = facts.flat_map(|fact| needed_for_fact(fact, ""));
+    let used = all.filter(|right| (right.verb == "get") == (right.resource == "namespaces"));
+    let optional = used.map(|right| Right {
+        purpose: CERTAINTY_PURPOSE,
+        required: false,
+        ..right
+    });
+    optional.collect()
 }
 
 /// Why a right for volumes is needed.
@@ -212,21 +217,12 @@ pub const VOLUME_PURPOSE: &str = "to wait for volumes";
 
 /// Returns the rights for `drain.wait-for-volumes`. Without the last, drains also wait for volumes of pods that stay.
 pub fn needed_for_volumes() -> Vec<Right> {
-    let right = |(verb, group, resource, required): (&'static str, &str, &'static str, bool)| Right {
-        verb,
-        group: group.to_owned(),
-        resource: resource.into(),
-        subresource: "",
-        namespace: String::new(),
-        purpose: VOLUME_PURPOSE,
-        required,
+    let attachments = |verb| right(verb, "storage.k8s.io", "volumeattachments", VOLUME_PURPOSE);
+    let volumes = Right {
+        required: false,
+        ..of_core("get", "persistentvolumes", VOLUME_PURPOSE)
     };
-    let rights = [
-        ("list", "storage.k8s.io", "volumeattachments", true),
-        ("watch", "storage.k8s.io", "volumeattachments", true),
-        ("get", "", "persistentvolumes", false),
-    ];
-    rights.map(right).into()
+    vec![attachments("list"), attachments("watch"), volumes]
 }
 
 /// Why a right for local data is needed.
@@ -234,22 +230,15 @@ pub const LOCAL_DATA_PURPOSE: &str = "to see which volumes only the node can use
 
 /// Returns the rights for `drain.local-data`. Without them, a drain reports that it cannot tell.
 pub fn needed_for_local_data() -> Vec<Right> {
-    let right = |(verb, resource): (&'static str, &'static str)| Right {
-        verb,
-        group: String::new(),
-        resource: resource.into(),
-        subresource: "",
-        namespace: String::new(),
-        purpose: LOCAL_DATA_PURPOSE,
-        required: true,
-    };
     let rights = [
         ("get", "persistentvolumeclaims"),
         ("list", "persistentvolumeclaims"),
         ("get", "persistentvolumes"),
         ("list", "persistentvolumes"),
     ];
-    rights.map(right).into()
+    rights
+        .map(|(verb, resource)| of_core(verb, resource, LOCAL_DATA_PURPOSE))
+        .into()
 }
 
 /// Why a right for the deadline is needed.
@@ -277,17 +266,21 @@ pub fn needed_for_node_is_off() -> Vec<Right> {
     let rights = [("get", "nodes"), ("patch", "nodes"), ("delete", "pods")];
     let rights = rights.map(|(verb, resource)| of_core(verb, resource, NODE_IS_OFF_PURPOSE));
     let kubelet_lease = Right {
-        group: "coordination.k8s.io".to_owned(),
         namespace: KUBELET_LEASE_NAMESPACE.to_owned(),
-        ..of_core("get", "leases", NODE_IS_OFF_PURPOSE)
+        ..right("get", "coordination.k8s.io", "leases", NODE_IS_OFF_PURPOSE)
     };
     rights.into_iter().chain([kubelet_lease]).collect()
 }
 
 fn of_core(verb: &'static str, resource: &'static str, purpose: &'static str) -> Right {
+    right(verb, "", resource, purpose)
+}
+
+/// One that is required, in every namespace.
+fn right(verb: &'static str, group: &str, resource: &'static str, purpose: &'static str) -> Right {
     Right {
         verb,
-        group: String::new(),
+        group: group.to_owned(),
         resource: resource.into(),
         subresource: "",
         namespace: String::new(),
@@ -311,16 +304,11 @@ pub fn needed_for_surge(surge: &SurgeSettings) -> Vec<Right> {
     let also = (surge.method == SurgeMethod::Scale).then_some(autoscalers);
     let rows: Vec<_> = deployments.into_iter().chain(also).collect();
     let rights = |namespace: &str| {
-        let right = |&(verb, group, resource): &(&'static str, &str, &'static str)| Right {
-            verb,
-            group: group.to_owned(),
-            resource: resource.into(),
-            subresource: "",
+        let there = |&(verb, group, resource): &(&'static str, &str, &'static str)| Right {
             namespace: namespace.to_owned(),
-            purpose: surge_purpose(surge.method),
-            required: true,
+            ..right(verb, group, resource, surge_purpose(surge.method))
         };
-        rows.iter().map(right).collect::<Vec<_>>()
+        rows.iter().map(there).collect::<Vec<_>>()
     };
     if surge.namespaces.is_empty() {
         rights("")
@@ -334,44 +322,27 @@ pub const REQUEST_PURPOSE: &str = "to serve DrainRequests";
 
 /// Returns the rights for DrainRequests of a namespace.
 pub fn needed_for_drain_requests(kind: &DrainRequestResource, namespace: &str) -> Vec<Right> {
-    let right = |(verb, subresource): (&'static str, &'static str)| Right {
-        verb,
-        group: kind.group.clone(),
+    let of_kind = |(verb, subresource): (&'static str, &'static str)| Right {
         resource: kind.plural.clone().into(),
         subresource,
         namespace: namespace.to_owned(),
-        purpose: REQUEST_PURPOSE,
-        required: true,
+        ..right(verb, &kind.group, "", REQUEST_PURPOSE)
     };
     let verbs = [("get", ""), ("list", ""), ("watch", ""), ("patch", "status")];
-    verbs.map(right).into()
+    verbs.map(of_kind).into()
 }
 
 /// Replaces the eviction right with those to evict as the node, by impersonation.
 pub fn evicting_as_node(rights: Vec<Right>) -> Vec<Right> {
-    let right = |verb, group: &str, resource: &'static str, subresource| Right {
-        verb,
-        group: group.to_owned(),
-        resource: resource.into(),
-        subresource,
-        namespace: String::new(),
-        purpose: "to ask pods to leave, as the node",
-        required: true,
-    };
+    let purpose = "to ask pods to leave, as the node";
     let mut rights = rights;
     rights.retain(|right| right.subresource != "eviction");
-    rights.push(right(
-        "impersonate-on:associated-node:create",
-        "",
-        "pods",
-        "eviction",
-    ));
-    rights.push(right(
-        "impersonate:associated-node",
-        "authentication.k8s.io",
-        "nodes",
-        "",
-    ));
+    rights.push(Right {
+        subresource: "eviction",
+        ..of_core("impersonate-on:associated-node:create", "pods", purpose)
+    });
+    let group = "authentication.k8s.io";
+    rights.push(right("impersonate:associated-node", group, "nodes", purpose));
     rights
 }
 

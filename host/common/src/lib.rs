@@ -11,6 +11,7 @@ pub mod health;
 pub mod in_flight;
 pub mod label_selector;
 pub mod markup;
+pub mod packed_uids;
 pub mod quantity;
 #[cfg(feature = "samples")]
 pub mod samples;

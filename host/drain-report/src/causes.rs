@@ -140,6 +140,9 @@ pub(crate) fn of_reason(reason: &Reason, pod: &PodRef, who: Option<&str>) -> (Ki
         Reason::PlannerFailed { policy, .. } => (Kind::Hook, format!("planner of policy {policy}")),
         Reason::DriverStopping => (Kind::Host, "restart of the driver".to_owned()),
         Reason::EvictionRefused { code, .. } => (Kind::Cluster, format!("evictions refused with {code}")),
+        Reason::Refused { policy, .. } if !policy.is_empty() => {
+            (Kind::Hook, format!("refusal of policy {policy}"))
+        }
         other => (Kind::Cluster, of_cluster(other).to_owned()),
     }
 }

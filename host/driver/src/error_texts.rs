@@ -10,6 +10,7 @@ use scupper_engine::{Intent, Trigger};
 use scupper_metrics::MetricsError;
 use scupper_policy::{LoadError, LoadFault, RuntimeError};
 use scupper_policy_reload::StartError;
+use scupper_report::fixture;
 use scupper_traces::TracesError;
 use scupper_triggers::slm::SlmError;
 
@@ -17,7 +18,8 @@ use super::{DriverError, LocalError};
 
 variants!(DriverError: Connect Node NoSuchNode NodeGone Discovery Selector Local LifecycleNotServed Cache Runtime Policies Reload Metrics
     Traces Slm Task Taint);
-variants!(LocalError: Busy MayBeAbandoned NoDriver Alive Unproven OfDrainRequest PoliciesAbsent ForeignCordon Adopt);
+variants!(LocalError: Busy MayBeAbandoned NoDriver Alive Unproven OfDrainRequest FlagsMissing OfOtherPods PoliciesAbsent
+    ForeignCordon Adopt);
 
 fn denied() -> io::Error {
     io::Error::from(io::ErrorKind::PermissionDenied)
@@ -103,6 +105,16 @@ fn local() -> Vec<LocalError> {
         LocalError::OfDrainRequest {
             node: node(),
             name: "reset-gpu-3".to_owned(),
+        },
+        LocalError::FlagsMissing {
+            node: node(),
+            flags: vec!["--delete-emptydir-data", "--force"],
+            pods: ["cache", "shell"].map(fixture::pod).into(),
+        },
+        LocalError::OfOtherPods {
+            node: node(),
+            name: "drain-worker-1-x2v5q".to_owned(),
+            flags: vec!["--pod-selector='app in (web, db)'".to_owned()],
         },
         LocalError::PoliciesAbsent {
             node: node(),

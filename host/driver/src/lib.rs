@@ -43,6 +43,6 @@ pub use policies::{LoadedPolicies, load as load_policies};
 pub use reporter::Output;
 pub use reporter::policy_messages::POLICY_ACTION;
 pub use runner::node_snapshot::NodeSnapshot;
-pub use runner::{out_of_service, policy_calls, pre_flight, shadows};
+pub use runner::{notify, out_of_service, policy_calls, pre_flight, shadows};
 pub use scupper_cluster::{OUT_OF_SERVICE, OUT_OF_SERVICE_TAINT};
 pub use scupper_common::error::chain;

@@ -1,6 +1,7 @@
 //! What must survive the process: kept in one annotation of the node, so it stays small. Everything else is
 //! recomputed from the API.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -68,8 +69,25 @@ pub struct Checkpoint {
     pub raised: Vec<Raised>,
     /// Since when the drain waits for the node's volumes.
     pub volumes_since: Option<Time>,
+    /// What it had begun.
+    pub begun: Box<Begun>,
     /// The counts when it was saved.
     pub counts: Counts,
+}
+
+/// What a drain had begun when it was saved. A process that resumes it begins nothing of this anew.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Begun {
+    /// Since when the node has been cordoned.
+    pub cordon: Option<Time>,
+    /// Since when pods have been evicted.
+    pub evictions: Option<Time>,
+    /// The waves that have begun and still have pods, and until when each holds up the next one; `None`: until its pods are
+    /// gone. Bounded by the pods of the node.
+    pub waves: BTreeMap<String, Option<Time>>,
+    /// Pods that came when their wave had begun, and for which its hooks have not finished.
+    pub late: BTreeSet<Uid>,
 }
 
 /// What a drain had done when it was saved. A process that resumes it continues the count.
@@ -106,7 +124,7 @@ pub struct SavedHook {
 
 impl Counts {
     /// The pod had been decided on when this was saved.
-    pub(crate) fn knew(&self, pod: &Pod) -> bool {
+    pub fn knew(&self, pod: &Pod) -> bool {
         pod.created <= self.newest
     }
 }
@@ -139,6 +157,7 @@ impl Checkpoint {
             ended_well: false,
             raised: Vec::new(),
             volumes_since: None,
+            begun: Box::default(),
             counts: Counts::default(),
         }
     }

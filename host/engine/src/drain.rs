@@ -12,6 +12,7 @@
 
 mod answers;
 mod backoff;
+mod begun;
 mod budget_tracker;
 mod checkpoint_state;
 mod choosing;
@@ -36,6 +37,7 @@ mod phases;
 mod plan_state;
 mod planning;
 mod raising;
+mod refused;
 mod replies;
 mod restore;
 mod returning;
@@ -59,8 +61,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::{
-    Budget, Checkpoint, Command, Counts, Event, Intent, Node, Notice, Outcome, Phase, Pod, PodRef, Reason,
-    Request, Time,
+    Begun, Budget, Checkpoint, Command, Counts, Event, Intent, Node, Notice, Outcome, Phase, Pod, PodRef,
+    Reason, Request, Time,
 };
 
 /// One drain (or uncordon) of one node.
@@ -74,6 +76,8 @@ pub struct Drain {
     resumed: Option<Phase>,
     /// What an earlier process last counted, until the plan is agreed.
     restored_counts: Option<Counts>,
+    /// What an earlier process had begun, until the plan is agreed.
+    restored_begun: Option<Begun>,
     outcome: Option<Outcome>,
     ending: ending::Ending,
     paused: bool,
@@ -89,6 +93,7 @@ pub struct Drain {
     /// How many chains of planners have begun.
     chains_begun: u64,
     newcomers: newcomers::Newcomers,
+    refused: refused::RefusedPods,
     plan_state: plan_state::PlanState,
     hooks: hook_state::Hooks,
     waits: measure::Waits,
@@ -244,6 +249,7 @@ impl Drain {
             phase: Phase::Planning,
             resumed: None,
             restored_counts: None,
+            restored_begun: None,
             outcome: None,
             ending: ending::Ending::new(now),
             paused: false,
@@ -257,6 +263,7 @@ impl Drain {
             chain: None,
             chains_begun: 0,
             newcomers: newcomers::Newcomers::default(),
+            refused: refused::RefusedPods::default(),
             plan_state: plan_state::PlanState::default(),
             hooks: hook_state::Hooks::default(),
             waits: measure::Waits::default(),

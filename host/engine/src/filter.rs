@@ -61,12 +61,17 @@ fn all(pods: Vec<Uid>) -> Wave {
 }
 
 /// A request that names pods asks for each of them: one that would stay may not. `plan` is what the last planner made of
-/// it.
-pub(crate) fn refuse_named(plan: &mut Plan, pods: &[Pod], filters: &Filters) {
+/// it, `were_there` the pods that were on the node when it began. A pod that has come since under one of the names is
+/// another pod, and one that has finished holds nothing up.
+pub(crate) fn refuse_named<'a>(
+    plan: &mut Plan,
+    were_there: impl Iterator<Item = &'a Pod>,
+    filters: &Filters,
+) {
     if filters.only_pods.is_none() {
         return;
     }
-    let named = pods.iter().filter(|pod| filters.is_meant(&pod.id));
+    let named = were_there.filter(|pod| filters.is_meant(&pod.id) && !pod.is_finished());
     let named: BTreeSet<&Uid> = named.map(|pod| &pod.id.uid).collect();
     for decision in &mut plan.decisions {
         if decision.verdict == Verdict::Keep && named.contains(&decision.pod) {

@@ -50,7 +50,7 @@ pub use budget::{
     Amount, Budget, BudgetLimit, GoverningBudget, Operator, Requirement, Selector, UnhealthyPods,
 };
 pub use check::check;
-pub use checkpoint::{Checkpoint, Counts, SavedHook, ToUndo};
+pub use checkpoint::{Begun, Checkpoint, Counts, SavedHook, ToUndo};
 pub use command::{Command, CommandId, Removal, Task};
 pub use drain::Drain;
 pub use event::{Answer, Event, EvictAnswer, PlanAnswer};

@@ -86,7 +86,7 @@ fn hold(verdict: Verdict, wave: Option<&Wave>) -> Option<Duration> {
 }
 
 /// The time in the name of a wave that is held: `jobs-after-10m`, or `jobs-after-10m-grace-30s` (see `wit/README.md`).
-fn hold_of(wave: &str) -> Option<Duration> {
+pub(crate) fn hold_of(wave: &str) -> Option<Duration> {
     let (_, time) = wave.rsplit_once("-after-")?;
     let time = time.split_once("-grace-").map_or(time, |(time, _)| time);
     let (number, unit) = time.split_at_checked(time.len().checked_sub(1)?)?;

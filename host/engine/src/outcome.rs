@@ -124,6 +124,9 @@ pub struct Summary {
     pub volumes_left: Option<VolumesLeft>,
     /// What policies have not undone although the node goes back to service, or why an uncordon leaves it.
     pub to_undo: ToUndo,
+    /// Policies that keep the node out of service elsewhere, as the drain keeps its cordon: they undo their part at the
+    /// uncordon. In the order of their names.
+    pub kept_by: Vec<String>,
     /// Pods that were deleted shortly before the deadline, in that order. A process that took the drain over does not
     /// know those of the process before it.
     pub forced: Vec<PodRef>,

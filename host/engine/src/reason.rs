@@ -125,7 +125,12 @@ pub enum Reason {
     /// The driver is shutting down and evicts no further pod.
     DriverStopping,
     /// The plan does not allow it to leave.
-    Refused,
+    Refused {
+        /// The policy that decided so; empty: the host's own filters did.
+        policy: String,
+        /// Why.
+        message: String,
+    },
 }
 
 impl Reason {
@@ -175,7 +180,7 @@ impl Reason {
             Self::KeepsComingBack { .. } => "KeepsComingBack",
             Self::ArrivedDuringDrain { .. } => "ArrivedDuringDrain",
             Self::DriverStopping => "DriverStopping",
-            Self::Refused => "Refused",
+            Self::Refused { .. } => "Refused",
         }
     }
 }
@@ -260,7 +265,16 @@ impl fmt::Display for Reason {
                 )
             }
             Self::DriverStopping => f.write_str("the driver is stopping; the next one continues"),
-            Self::Refused => f.write_str("the plan does not allow its eviction"),
+            Self::Refused { policy, message } => {
+                match policy.as_str() {
+                    "" => f.write_str("the plan does not allow its eviction")?,
+                    policy => write!(f, "policy {policy} does not allow its eviction")?,
+                }
+                match message.as_str() {
+                    "" => Ok(()),
+                    message => write!(f, ": {message}"),
+                }
+            }
         }
     }
 }

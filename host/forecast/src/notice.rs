@@ -4,9 +4,6 @@ use std::time::Duration;
 
 use scupper_engine::{HumanDuration, Settings};
 
-use crate::Situation;
-use crate::basis::leaving;
-
 /// The name of its hooks, which are the host's. No policy can have it.
 pub const NOTICE: &str = "notify before";
 
@@ -22,13 +19,4 @@ pub fn notice_refusal(settings: &Settings, left: Duration, has_leaving_pods: boo
             HumanDuration(left)
         )
     })
-}
-
-impl Situation {
-    /// Why this drain would not begin because of its notice.
-    pub fn notice_refusal(&self) -> Option<String> {
-        let left = self.request.deadline?.since(self.at);
-        let has_leaving_pods = leaving(self).any(|pod| !pod.is_finished());
-        notice_refusal(&self.request.settings, left, has_leaving_pods)
-    }
 }

@@ -2,8 +2,8 @@
 //! drain.
 
 use std::convert::Infallible;
-use std::io;
-use std::net::SocketAddr;
+use std::io::{self, ErrorKind};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,10 +55,24 @@ pub async fn serve_metrics(
     health: Health,
 ) -> Result<(SocketAddr, impl Future<Output = ()> + Send + 'static), MetricsError> {
     let failed = |source| MetricsError::Listen { address, source };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let listener = listen(address, TcpListener::bind).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     tracing::info!(%address, "metrics are served");
     Ok((address, accept(listener, Endpoints { metrics, health })))
+}
+
+/// Binds the address. `[::]` means every address of both families; a kernel without IPv6 has those of IPv4 only.
+async fn listen<L, F>(address: SocketAddr, bind: impl Fn(SocketAddr) -> F) -> io::Result<L>
+where
+    F: Future<Output = io::Result<L>>,
+{
+    match bind(address).await {
+        Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && error.kind() != ErrorKind::AddrInUse => {
+            let all = SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port()));
+            bind(all).await.map_err(|_neither| error)
+        }
+        bound => bound,
+    }
 }
 
 /// The content of the responses.
@@ -141,3 +155,6 @@ fn response(status: StatusCode, kind: &'static str, text: String) -> Response<St
         .insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
     response
 }
+
+#[cfg(test)]
+mod tests;

@@ -163,6 +163,8 @@ fn cause(pod: &PodRef, reason: &Reason) -> Option<String> {
         Reason::Throttled { .. } | Reason::Unreachable { .. } => "the API server".to_owned(),
         Reason::NodeUncordoned => "the node to be cordoned again".to_owned(),
         Reason::PlannerFailed { policy, .. } => format!("the planner of {policy}"),
+        Reason::Refused { policy, .. } if policy.is_empty() => "pods that may not leave".to_owned(),
+        Reason::Refused { policy, .. } => format!("pods that policy {policy} does not let leave"),
         _ => return None,
     })
 }

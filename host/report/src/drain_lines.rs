@@ -15,12 +15,14 @@ use super::drain_status::{
 };
 use super::force::{force_ahead_text, forced_summary, forced_text};
 use super::messages::{
-    CordonLeft, UNCORDONED, count, deletions_text, gone_text, may_come_back, needs_no_report, node_left_text,
-    not_ready_text, one_line, returning, stayed_text, timed_line, volumes_left_text, volumes_settled_text,
+    CordonLeft, NodeLeft, UNCORDONED, count, deletions_text, end_text, gone_text, may_come_back,
+    needs_no_report, not_ready_text, one_line, returning, stayed_text, timed_line, volumes_left_text,
+    volumes_settled_text,
 };
 use super::pre_flight::finding_line;
 use super::surge::{step_text, surge_texts};
 use super::undo::{not_undone_texts, undo_command};
+use super::waits::{NamedWaits, UntoldWaits};
 
 /// Interval after which a hook that waits without new progress is mentioned again.
 const REMIND: Duration = Duration::from_secs(15);
@@ -49,6 +51,8 @@ pub struct DrainLines {
     /// When the API server accepted the eviction or deletion of each pod.
     leaving: BTreeMap<Uid, Time>,
     blocked: BTreeMap<Uid, Time>,
+    named_waits: NamedWaits,
+    untold_waits: UntoldWaits,
     /// The hooks as they were last printed, and when.
     hooks: BTreeMap<HookKey, (HookStatus, Time)>,
     /// The printed failures of planners.
@@ -80,6 +84,8 @@ impl DrainLines {
             returning: BTreeMap::new(),
             leaving: BTreeMap::new(),
             blocked: BTreeMap::new(),
+            named_waits: NamedWaits::default(),
+            untold_waits: UntoldWaits::default(),
             hooks: BTreeMap::new(),
             planners: BTreeMap::new(),
         };
@@ -136,6 +142,18 @@ impl DrainLines {
 
     /// The lines for a notice.
     pub fn lines(&mut self, now: Time, notice: &Notice) -> Vec<String> {
+        let is_last = matches!(notice, Notice::Finished { .. });
+        let mut lines = self.more_waits(now, is_last);
+        lines.extend(self.of_notice(now, notice));
+        lines
+    }
+
+    /// The lines that are due although nothing has happened.
+    pub fn turn(&mut self, now: Time) -> Vec<String> {
+        self.more_waits(now, false)
+    }
+
+    fn of_notice(&mut self, now: Time, notice: &Notice) -> Vec<String> {
         self.cordon = match notice {
             Notice::Cordoned { ours: true } => Some(CordonLeft::Ours),
             Notice::Cordoned { ours: false } => Some(CordonLeft::Others),
@@ -185,6 +203,7 @@ impl DrainLines {
             ),
             Notice::PodWaits { pod, reason } => return self.pod_waits(now, pod, reason),
             Notice::PodLeaving { pod, by } => {
+                self.waits_no_longer(&pod.uid);
                 self.leaving.insert(pod.uid.clone(), now);
                 let held = self.blocked.remove(&pod.uid);
                 let after = held
@@ -193,11 +212,13 @@ impl DrainLines {
                 (by.name(), format!("{pod}{after}"))
             }
             Notice::Forced { pod, .. } => {
+                self.waits_no_longer(&pod.uid);
                 self.leaving.insert(pod.uid.clone(), now);
                 self.blocked.remove(&pod.uid);
                 ("force", forced_text(notice).unwrap_or_default())
             }
             Notice::PodGone { pod, remaining } => {
+                self.waits_no_longer(&pod.uid);
                 let took = self
                     .leaving
                     .remove(&pod.uid)
@@ -294,20 +315,42 @@ impl DrainLines {
     }
 
     fn pod_waits(&mut self, now: Time, pod: &PodRef, reason: &Reason) -> Vec<String> {
+        // What it waited for before is not told any more.
+        self.untold_waits.remove(&pod.uid);
         if needs_no_report(reason) {
             return Vec::new();
         }
         let since = (!reason.stays()).then(|| *self.blocked.entry(pod.uid.clone()).or_insert(now));
+        if !reason.stays() && !self.named_waits.names(pod, reason) {
+            self.untold_waits.insert(now, pod, reason);
+            return Vec::new();
+        }
         let (topic, text) = pod_text(pod, reason, since, now);
         vec![self.line(now, topic, &text)]
     }
 
+    fn waits_no_longer(&mut self, pod: &Uid) {
+        self.named_waits.forget(pod);
+        self.untold_waits.remove(pod);
+    }
+
+    /// How many more pods wait for the same as others that have a line each.
+    fn more_waits(&mut self, now: Time, is_last: bool) -> Vec<String> {
+        let more = self.untold_waits.take(now, is_last);
+        let lines = more
+            .iter()
+            .map(|more| self.line(now, "waits", &one_line(&more.text(now))));
+        lines.collect()
+    }
+
     fn finished(&self, now: Time, outcome: &Outcome, summary: &Summary) -> Vec<String> {
         let spent = HumanDuration(summary.ended.since(summary.started));
-        let (name, text) = (outcome.name(), one_line(&outcome.to_string()));
-        // The name says it already.
-        let text = text.strip_prefix("cancelled: ").unwrap_or(&text);
-        let mut lines = vec![self.line(now, "end", &format!("{name} in {spent}: {text}"))];
+        let text = end_text(
+            outcome.name(),
+            &spent.to_string(),
+            &one_line(&outcome.to_string()),
+        );
+        let mut lines = vec![self.line(now, "end", &text)];
         // Without a plan no pods were counted, and a count of 0 would be wrong.
         let counted = self.planned || summary.totals.gone + summary.kept + summary.remaining > 0;
         if self.intent == Intent::Drain && (counted || outcome.is_success()) {
@@ -353,19 +396,29 @@ impl DrainLines {
             let text = format!("waited {} for volumes", HumanDuration(summary.volume_wait));
             lines.push(self.line(now, "", &text));
         }
-        lines.extend(self.node_left(outcome).map(|text| self.line(now, "", &text)));
+        lines.extend(
+            self.node_left(outcome, summary)
+                .map(|text| self.line(now, "", &text)),
+        );
         lines
     }
 
     /// What the end of a drain leaves of the node. Of one that it has lost it does not know.
-    fn node_left(&self, outcome: &Outcome) -> Option<String> {
+    fn node_left(&self, outcome: &Outcome, summary: &Summary) -> Option<String> {
         let is_lost = matches!(outcome, Outcome::Lost { .. });
         let cordon = self.cordon.filter(|_| self.intent == Intent::Drain && !is_lost)?;
         let back = match self.has_policies {
             true => self.undo_command.clone(),
             false => format!("scupper uncordon {}", self.node),
         };
-        Some(node_left_text(outcome.is_success(), cordon, &self.node, &back))
+        let left = NodeLeft {
+            node: &self.node,
+            is_done: outcome.is_success(),
+            cordon,
+            kept_by: &summary.kept_by,
+            back: &back,
+        };
+        Some(left.text())
     }
 
     fn name(&self, uid: &Uid) -> String {

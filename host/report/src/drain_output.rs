@@ -100,6 +100,14 @@ impl DrainOutput {
         write_lines(&mut self.out, line.as_slice());
     }
 
+    /// Writes what is due although nothing has happened.
+    pub fn turn(&mut self, now: Time) {
+        if self.format == Format::Human {
+            let lines = self.progress.turn(now);
+            write_lines(&mut self.out, &lines);
+        }
+    }
+
     /// Writes one notice.
     pub fn notice(&mut self, now: Time, notice: &Notice) {
         let lines = match self.format {

@@ -1,19 +1,29 @@
 //! Formats the API server's answers to evictions, for people and for machines.
 
-use scupper_engine::{EvictAnswer, PodRef};
+use scupper_engine::{EvictAnswer, PodRef, Reason};
 use serde_json::{Value, json};
 
 use super::messages::one_line;
 
-/// The answer as one sentence.
+/// The answer as one sentence. What a budget says, a drain says in the same words.
 pub fn answer_text(answer: &EvictAnswer) -> String {
     one_line(&match answer {
         EvictAnswer::Accepted => "allowed".to_owned(),
         EvictAnswer::NotFound => "it is gone already".to_owned(),
+        EvictAnswer::BudgetExhausted { budget, message } => Reason::BudgetExhausted {
+            budget: budget.clone(),
+            message: message.clone(),
+        }
+        .to_string(),
+        EvictAnswer::BudgetNotObserved { message, .. } => Reason::BudgetNotObserved {
+            message: message.clone(),
+        }
+        .to_string(),
+        EvictAnswer::MoreThanOneBudget { message } => Reason::MoreThanOneBudget {
+            message: message.clone(),
+        }
+        .to_string(),
         EvictAnswer::UidMismatch { message }
-        | EvictAnswer::BudgetExhausted { message, .. }
-        | EvictAnswer::BudgetNotObserved { message, .. }
-        | EvictAnswer::MoreThanOneBudget { message }
         | EvictAnswer::Throttled { message, .. }
         | EvictAnswer::NamespaceTerminating { message }
         | EvictAnswer::Forbidden { message }

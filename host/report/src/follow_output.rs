@@ -12,6 +12,7 @@ use super::drain_status::{
 };
 use super::force::{forced_unseen_text, more_forced_text};
 use super::messages::{UNCORDONED, not_ready_text, one_line, timed_line};
+use super::waits::MoreWaits;
 use super::{Format, PolicyMessage};
 use scupper_common::clock::rfc3339;
 
@@ -126,7 +127,11 @@ pub enum FollowEvent {
         pod: PodRef,
         /// Why.
         reason: Reason,
+        /// To people, another line counts it among those that wait for the same.
+        is_counted: bool,
     },
+    /// More pods wait for the same as others that have a line each.
+    MoreWait(MoreWaits),
     /// The drain deleted a pod that remained shortly before the deadline.
     Forced {
         /// The pod.
@@ -178,17 +183,7 @@ impl FollowOutput {
     /// The lines for one observation.
     pub fn lines(&self, format: Format, now: Time, seen: &FollowEvent) -> Vec<String> {
         match format {
-            Format::Human
-                if matches!(
-                    seen,
-                    FollowEvent::Condition {
-                        is_repeated: true,
-                        ..
-                    }
-                ) =>
-            {
-                Vec::new()
-            }
+            _ if is_left_out(format, seen) => Vec::new(),
             Format::Human => {
                 let line = |topic: &str, text: &str| timed_line(self.began, now, topic, &one_line(text));
                 let (topic, text) = self.topic_and_text(now, seen);
@@ -254,7 +249,8 @@ impl FollowOutput {
             FollowEvent::Hook { hook, of } => ("hook", hook.running_text(of, now)),
             FollowEvent::HookDone { hook, of } => ("hook", hook.done_text(of, now)),
             FollowEvent::Volumes { volumes } => ("volumes", volumes.text(now)),
-            FollowEvent::PodWaits { pod, reason } => pod_text(pod, reason, None, now),
+            FollowEvent::PodWaits { pod, reason, .. } => pod_text(pod, reason, None, now),
+            FollowEvent::MoreWait(more) => ("waits", more.text(now)),
             FollowEvent::Forced { pod } => ("force", forced_unseen_text(pod)),
             FollowEvent::MoreForced { pods } => ("force", more_forced_text(*pods)),
             FollowEvent::PodGone { pod, remaining } => {
@@ -277,6 +273,16 @@ impl FollowOutput {
                 },
             ),
         }
+    }
+}
+
+/// People read the same in another line, and programs in other objects.
+const fn is_left_out(format: Format, seen: &FollowEvent) -> bool {
+    match (format, seen) {
+        (Format::Human, FollowEvent::Condition { is_repeated, .. }) => *is_repeated,
+        (Format::Human, FollowEvent::PodWaits { is_counted, .. }) => *is_counted,
+        (Format::Json, FollowEvent::MoreWait(_)) => true,
+        _ => false,
     }
 }
 
@@ -355,6 +361,10 @@ fn fields(now: Time, seen: &FollowEvent) -> Value {
                 "waves": plan.waves.iter().map(group).collect::<Vec<_>>(),
                 "stays": plan.stays.iter().map(group).collect::<Vec<_>>(),
             });
+            if !plan.refused.is_empty() {
+                let refused: Vec<_> = plan.refused.iter().map(group).collect();
+                planned = joined(planned, json!({ "mayNotLeave": refused }));
+            }
             if let Some(force) = force {
                 planned = joined(planned, json!({ "force": force.to_json() }));
             }
@@ -382,7 +392,9 @@ fn fields(now: Time, seen: &FollowEvent) -> Value {
             of_kind("hookDone", hook_name_to_json(policy, *phase, subject))
         }
         FollowEvent::Volumes { volumes } => of_kind("volumesWaiting", volumes.to_json()),
-        FollowEvent::PodWaits { pod, reason } => of_kind("podWaits", pod_to_json(pod, reason, now)),
+        FollowEvent::PodWaits { pod, reason, .. } => of_kind("podWaits", pod_to_json(pod, reason, now)),
+        // Each of these pods has an object.
+        FollowEvent::MoreWait(_) => Value::Null,
         FollowEvent::Forced { pod } => of_kind("podForced", pod_name_to_json(pod)),
         FollowEvent::MoreForced { pods } => json!({ "kind": "morePodsForced", "count": pods }),
         FollowEvent::PodGone { pod, remaining } => of_kind(

@@ -33,6 +33,7 @@ mod surge;
 mod tests;
 mod tones;
 mod undo;
+mod waits;
 
 pub use blocked_condition::BlockedCondition;
 pub use condition_cleanup::{conditions_of_abandoned, conditions_of_lifted, conditions_of_uncordoned};
@@ -52,7 +53,7 @@ pub use force::{forced_event, plan_force_lines, plan_force_to_json};
 pub use json::{notice_to_json, planned_to_json};
 pub use live::ProgressBoard;
 pub use loosening::loosened_texts;
-pub use messages::{CordonLeft, count, may_come_back, node_left_text, returning};
+pub use messages::{CordonLeft, NodeLeft, count, end_text, may_come_back, returning};
 pub use plan_budgets::{plan_budget_lines, plan_budgets_to_json};
 pub use plan_volumes::{plan_volume_lines, plan_volumes_to_json};
 pub use pod_events::{BudgetEvent, PodEvents};
@@ -67,3 +68,4 @@ pub use status::{
 pub use surge::{surge_lines, surge_texts};
 pub use tones::tone_of;
 pub use undo::LeftToUndo;
+pub use waits::{MoreWaits, NamedWaits};

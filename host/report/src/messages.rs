@@ -143,19 +143,60 @@ pub enum CordonLeft {
     Others,
 }
 
-/// What the end of a drain leaves of the node, and what to type next. `back`: the command that gives the node back.
-pub fn node_left_text(is_done: bool, cordon: CordonLeft, node: &str, back: &str) -> String {
-    match (is_done, cordon) {
-        (_, CordonLeft::None) => "the node takes pods".to_owned(),
-        (_, CordonLeft::Others) => {
-            format!("the node stays cordoned, as it was before; to give it back: {back} --force")
+/// What the end of a drain leaves of the node.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeLeft<'a> {
+    /// The node.
+    pub node: &'a str,
+    /// The drain has succeeded.
+    pub is_done: bool,
+    /// The cordon.
+    pub cordon: CordonLeft,
+    /// Policies that keep the node out of service elsewhere until the uncordon.
+    pub kept_by: &'a [String],
+    /// The command that gives the node back.
+    pub back: &'a str,
+}
+
+impl NodeLeft<'_> {
+    /// A sentence, with what to type next.
+    pub fn text(&self) -> String {
+        let Self { node, back, .. } = self;
+        let kept = kept_text(self.kept_by);
+        match (self.is_done, self.cordon) {
+            (_, CordonLeft::None) => "the node takes pods".to_owned(),
+            (_, CordonLeft::Others) => {
+                format!("the node stays cordoned, as it was before{kept}; to give it back: {back} --force")
+            }
+            (true, CordonLeft::Ours) => {
+                format!("the node stays cordoned{kept}; to give it back: {back}")
+            }
+            (false, CordonLeft::Ours) => {
+                format!(
+                    "the node stays cordoned{kept}; to drain it again: scupper drain {node}; to give it back: {back}"
+                )
+            }
         }
-        (true, CordonLeft::Ours) => format!("the node stays cordoned; to give it back: {back}"),
-        (false, CordonLeft::Ours) => {
-            format!(
-                "the node stays cordoned; to drain it again: scupper drain {node}; to give it back: {back}"
-            )
-        }
+    }
+}
+
+/// `, and what policy slurm did stays`; empty: none has been called. Nobody knows here whether a call has changed anything.
+fn kept_text(policies: &[String]) -> String {
+    match policies {
+        [] => String::new(),
+        [one] => format!(", and what policy {one} did stays"),
+        [all @ .., last] => format!(", and what policies {} and {last} did stays", all.join(", ")),
+    }
+}
+
+/// How a drain has ended: `Drained in 3s: every pod to evict is gone`. `took`: empty if it is not known. A text that begins
+/// with the name of the end, as that of a cancelled drain does, loses it.
+pub fn end_text(name: &str, took: &str, why: &str) -> String {
+    let said = format!("{}: ", name.to_lowercase());
+    let why = why.strip_prefix(&said).unwrap_or(why);
+    match took {
+        "" => format!("{name}: {why}"),
+        took => format!("{name} in {took}: {why}"),
     }
 }
 
@@ -168,6 +209,50 @@ mod tests {
         assert_eq!(count(1, "pod"), "1 pod");
         assert_eq!(count(0, "pod"), "0 pods");
         assert_eq!(count(12, "wave"), "12 waves");
+    }
+
+    #[test]
+    fn an_end_is_named_once() {
+        assert_eq!(
+            end_text("Cancelled", "2s", "cancelled: the event was deleted"),
+            "Cancelled in 2s: the event was deleted"
+        );
+        assert_eq!(end_text("Lost", "", "lost: it is gone"), "Lost: it is gone");
+        assert_eq!(end_text("Drained", "3s", "all gone"), "Drained in 3s: all gone");
+    }
+
+    #[test]
+    fn the_end_names_whoever_keeps_the_node_out_of_service() {
+        let left = |is_done, cordon, kept_by: &[&str]| {
+            let kept_by: Vec<_> = kept_by.iter().map(|&it| it.to_owned()).collect();
+            let left = NodeLeft {
+                node: "n",
+                is_done,
+                cordon,
+                kept_by: &kept_by,
+                back: "scupper uncordon n",
+            };
+            left.text()
+        };
+        assert_eq!(
+            left(true, CordonLeft::Ours, &[]),
+            "the node stays cordoned; to give it back: scupper uncordon n"
+        );
+        assert_eq!(
+            left(true, CordonLeft::Ours, &["slurm"]),
+            "the node stays cordoned, and what policy slurm did stays; to give it back: scupper uncordon n"
+        );
+        assert_eq!(
+            left(false, CordonLeft::Ours, &["a", "b", "c"]),
+            "the node stays cordoned, and what policies a, b and c did stays; to drain it again: scupper drain n; \
+             to give it back: scupper uncordon n"
+        );
+        assert_eq!(
+            left(true, CordonLeft::Others, &["nova"]),
+            "the node stays cordoned, as it was before, and what policy nova did stays; to give it back: \
+             scupper uncordon n --force"
+        );
+        assert_eq!(left(false, CordonLeft::None, &["nova"]), "the node takes pods");
     }
 
     #[test]

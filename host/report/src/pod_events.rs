@@ -176,6 +176,7 @@ const fn is_worth_an_event(reason: &Reason) -> bool {
             | Reason::Forbidden { .. }
             | Reason::TerminatingPastGrace { .. }
             | Reason::NamespaceTerminating
+            | Reason::Refused { .. }
     )
 }
 

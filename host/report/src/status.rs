@@ -28,6 +28,7 @@ pub(super) use budgets::same_reason_key;
 pub use json::status_to_json;
 pub use lease_holder::LeaseHolder;
 pub use leased_drain::LeasedDrain;
+pub(super) use lines::UNDONE;
 pub use lines::status_lines;
 pub use lookups::StatusDetails;
 pub use overview::{NodeSummary, overview_lines};

@@ -5,6 +5,9 @@ use std::ops::Range;
 
 use scupper_screen::Tone::{self, Blocks, Done, Next, Wrong};
 
+use crate::drain_status::HOOK_RUNS;
+use crate::status::UNDONE;
+
 /// Words at the beginning of a line.
 const FIRST: [(&str, Tone); 11] = [
     ("next:", Next),
@@ -76,7 +79,7 @@ const ANYWHERE: [(&str, Tone); 7] = [
     ("would be refused", Wrong),
     ("would end at once", Wrong),
     ("could not end", Wrong),
-    ("ended without being done", Wrong),
+    (UNDONE, Wrong),
     ("to undo", Wrong),
     ("it may be abandoned", Wrong),
     ("NotReady", Wrong),
@@ -93,11 +96,14 @@ pub fn tone_of(line: &str) -> Option<(Range<usize>, Tone)> {
         let topic = word(line, time + 1)?;
         return match line.get(topic.clone())? {
             "end" => at_start(line, topic.end, &ENDS),
+            "hook" => waiting_hook(line, topic),
             _ => at_start(line, topic.start, &TOPICS),
         };
     }
+    let hook = word(line, 0).filter(|word| line.get(word.clone()) == Some("hook"));
     at_start(line, 0, &FIRST)
         .or_else(|| blocking_budget(line))
+        .or_else(|| waiting_hook(line, hook?))
         .or_else(|| at_start(line, column(line)?, &SECOND))
         .or_else(|| anywhere(line))
 }
@@ -108,6 +114,13 @@ fn blocking_budget(line: &str) -> Option<(Range<usize>, Tone)> {
     let (_, after) = rest.split_once(" blocks ")?;
     let end = line.len() - after.len() - 1;
     Some((end - "blocks".len()..end, Blocks))
+}
+
+/// `hook     slurm before-drain, running for 12s: …`: the topic of one that holds the drain up.
+fn waiting_hook(line: &str, topic: Range<usize>) -> Option<(Range<usize>, Tone)> {
+    let text = line.get(topic.end..)?;
+    let (head, _progress) = text.split_once(": ").unwrap_or((text, ""));
+    head.contains(HOOK_RUNS).then_some((topic, Blocks))
 }
 
 /// A word of the table behind the spaces from this place on.
@@ -214,6 +227,22 @@ mod tests {
             (
                 "node worker-1: cordoned by Scupper, NotReady for 5m00s",
                 Some(("NotReady", Wrong)),
+            ),
+            (
+                "      1.5s  hook     slurm before-drain, running for 5s: 2 jobs run",
+                Some(("hook", Blocks)),
+            ),
+            (
+                "      1.5s  hook     slurm finished before-drain after 1m02s",
+                None,
+            ),
+            (
+                "  hook       slurm had not finished before-drain when the drain ended, after 56s: 1 job, running",
+                None,
+            ),
+            (
+                "  hook slurm  HookRunning  before-drain for 12s: 1 job, running",
+                Some(("HookRunning", Blocks)),
             ),
             ("certainly not", None),
             ("", None),

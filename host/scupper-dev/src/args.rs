@@ -17,6 +17,11 @@ pub(crate) struct Args {
     pub(crate) output: OutputArgs,
 }
 
+const DEMO_EXAMPLES: &str = "\
+Examples:
+  scupper demo --slurm slurm.wasm           a drain that waits for jobs of Slurm
+  scupper demo --slurm slurm.wasm --stuck   what holds three drains up";
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -28,6 +33,7 @@ pub(crate) enum Command {
     #[command(hide = true)]
     Replay(ReplayArgs),
     /// Drain a node of a simulated cluster; needs no Kubernetes
+    #[command(after_help = DEMO_EXAMPLES)]
     Demo(DemoArgs),
     /// Compile one policy from standard input to standard output
     #[command(hide = true)]

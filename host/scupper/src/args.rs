@@ -100,12 +100,21 @@ const CLEANUP_EXAMPLES: &str = "\
 Examples:
   scupper cleanup --node-name worker-1      remove what the driver left on this node";
 
+const PLUGIN_EXAMPLES: &str = "\
+Examples:
+  scupper kubelet-plugin --node-name worker-1 --config scupper.yaml";
+const VERSION_EXAMPLES: &str = "\
+Examples:
+  scupper version
+  kubectl -n scupper exec daemonset/scupper -- scupper version";
 const COMPLETION: &str = "\
-Bash:        source <(scupper completion bash)
-Zsh:         source <(scupper completion zsh)
-Fish:        scupper completion fish | source
-PowerShell:  scupper completion powershell | Out-String | Invoke-Expression
-kubectl:     scupper completion kubectl >DIR/kubectl_complete-scupper, with DIR in the PATH; make it executable";
+Examples:
+  Bash:        source <(scupper completion bash)
+  Zsh:         source <(scupper completion zsh)
+  Fish:        scupper completion fish | source
+  PowerShell:  scupper completion powershell | Out-String | Invoke-Expression
+  kubectl:     scupper completion kubectl >DIR/kubectl_complete-scupper
+               with DIR in the PATH; make it executable";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -149,11 +158,13 @@ pub enum Command {
     /// Drain a node of a simulated cluster; needs no Kubernetes
     Demo(Forwarded),
     /// Run the driver: a kubelet plugin that drains its node when a LifecycleEvent asks for it
+    #[command(after_help = PLUGIN_EXAMPLES)]
     KubeletPlugin(PluginArgs),
     /// Remove the driver's transitions and annotation of a node, before you uninstall
     #[command(after_help = CLEANUP_EXAMPLES)]
     Cleanup(CleanupArgs),
     /// Print the version of the program, of its image, and of the interfaces that it speaks
+    #[command(after_help = VERSION_EXAMPLES)]
     Version,
     /// Print a shell's completion script
     #[command(after_help = COMPLETION)]
@@ -322,11 +333,11 @@ pub struct PluginArgs {
     /// Transitions to publish: one for all nodes, or one for this node only
     #[arg(long, value_enum, default_value_t = ScopeArg::AllNodes, hide_possible_values = true, value_name = "all-nodes|node")]
     pub scope: ScopeArg,
-    /// Account that evicts pods: the driver's own or, with Kubernetes 1.36 or later, the node's, which may evict the
-    /// pods of that node only (deploy/components/evict-as-node)
+    /// Account that evicts pods: the driver's own or, with Kubernetes 1.36 or later, the node's, which may evict its
+    /// own pods only (deploy/components/evict-as-node)
     #[arg(long, value_enum, default_value_t = EvictAs::Driver, hide_possible_values = true, value_name = "driver|node")]
     pub evict_as: EvictAs,
-    /// How long to keep the newest ten finished LifecycleEvents that this driver claimed, for `kubectl wait`
+    /// How long to keep its newest ten finished LifecycleEvents, for `kubectl wait`
     #[arg(long, default_value = "0", value_name = "DURATION")]
     pub keep_finished: String,
     /// Flags of `scupper drain` to obey even if they widen this driver's configuration: force, delete-emptydir-data,
@@ -339,7 +350,7 @@ pub struct PluginArgs {
     /// Root directory of the kubelet
     #[arg(long, default_value = "/var/lib/kubelet", value_name = "DIR")]
     pub kubelet_root: PathBuf,
-    /// Address for /metrics, /healthz and /readyz: 9090 for this machine only, 0.0.0.0:9090 for all [default: none]
+    /// Address for /metrics, /healthz and /readyz: 9090 for this machine only, [::]:9090 for all [default: none]
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = crate::address::listen)]
     pub metrics_address: Option<SocketAddr>,
     /// OpenTelemetry collector for traces over OTLP, such as http://127.0.0.1:4318; variables of OpenTelemetry

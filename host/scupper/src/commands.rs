@@ -1,5 +1,6 @@
 //! The commands: options in, words and an exit code out.
 
+use std::ffi::OsStr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,6 +64,19 @@ pub fn main() -> ExitCode {
     let log = args.output.log.clone();
     let colours = args.output.color;
     run_process(&log, colours, last_lines, async |screen| run(args, screen).await)
+}
+
+/// Runs a command in this process, as it is typed behind `scupper`. It prints to standard output what it always prints.
+///
+/// # Errors
+///
+/// When there is no such command, or not with these flags.
+pub async fn typed<'a>(
+    words: impl IntoIterator<Item = &'a OsStr>,
+    screen: &Arc<Screen>,
+) -> Result<ExitCode, clap::Error> {
+    let words = std::iter::once(OsStr::new("scupper")).chain(words);
+    Ok(run(Args::try_parse_from(words)?, screen).await)
 }
 
 async fn run(args: Args, screen: &Arc<Screen>) -> ExitCode {

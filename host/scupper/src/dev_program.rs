@@ -25,9 +25,9 @@ pub struct Forwarded {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DevProgramError {
     #[error(
-        "this command is part of {PROGRAM}, which is neither beside this program nor in the PATH; install it with \
-         `cargo install --locked --path host/scupper-dev` in a checkout of Scupper, or use the one that `make demo` builds, which \
-         is too slow for policies in Python and JavaScript"
+        "this command is part of {PROGRAM}, which is neither beside this program nor in the PATH; the archive of a \
+         release has both programs, and `cargo install --locked --path host/scupper-dev` in a checkout of Scupper \
+         builds it; both also compile policies in Python and JavaScript, for which that of `make demo` is too slow"
     )]
     Missing,
     #[error("cannot start {}", .0.display())]

@@ -19,7 +19,7 @@ use crate::forecast::FromError;
 use crate::node::SaveError;
 use crate::policy::driver::DriverError as AskError;
 use crate::precompile::PrecompileError;
-use crate::{CommandError, HandOverError};
+use crate::use_cases::{CommandError, HandOverError};
 
 variants!(CommandError: Driver HandOver Rights NoPlan DrainRequest Cleanup);
 variants!(HandOverError: Discover OwnFlag Ask Follow Withdraw TakeBack);

@@ -32,18 +32,15 @@ mod version;
 mod yaml;
 
 pub use args::Args;
-pub use commands::main;
+pub use commands::{main, typed};
 pub use compile::CompileArgs;
 pub use completion::answered as completion_answered;
 pub use exit::Exit;
 pub use node::plan_for_people;
 pub use options::{OptionsError, desired_policies, traces_from_env};
 pub use output::{
-    ColourMode, DEFAULT_LOG, Output, OutputArgs, driver_failed, fail, failed, inform, no_yaml, print,
-    wrong_options,
+    ColourMode, DEFAULT_LOG, Output, OutputArgs, driver_failed, fail, inform, no_yaml, print, wrong_options,
 };
 pub use process::run_process;
 pub use recordings::{ReplayArgs, waits_in_words};
-pub use use_cases::{
-    CommandError, HandOverError, Planned, PlannedTrigger, StatusNews, StatusOptions, status,
-};
+pub use use_cases::{Planned, PlannedTrigger};

@@ -173,7 +173,7 @@ const fn exit_of_request(error: &DrainRequestPlanError) -> Exit {
 }
 
 /// Prints the error with which a command ended.
-pub fn failed(error: &CommandError) -> ExitCode {
+pub(crate) fn failed(error: &CommandError) -> ExitCode {
     fail(error, exit_of(error))
 }
 
@@ -215,6 +215,11 @@ pub(crate) fn warn(text: &str) {
 /// Says what else was done, where standard output has the result.
 pub fn inform(text: &str) {
     writeln!(std::io::stderr().lock(), "{text}").unwrap_or_default();
+}
+
+/// A selector that chooses no node is no error, as for kubectl.
+pub(crate) fn inform_of_no_node() {
+    inform("no node has these labels");
 }
 
 /// Prints lines for people, folded between words where the terminal is narrower, and with colours.

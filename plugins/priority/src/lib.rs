@@ -91,12 +91,17 @@ fn group(text: &str) -> Result<Group, Problem> {
         config::duration(time).ok_or_else(|| problem("must have a time such as 90s, 5m or 1h", time))
     });
     let priority: i32 = priority.parse().map_err(|error| problem(error, priority))?;
-    let wave = format!("priority-{priority}");
     Ok(Group {
         priority,
         budget: budget.transpose()?,
-        wave,
+        wave: wave_name(priority),
     })
+}
+
+/// A minus sign would read as a second dash.
+fn wave_name(priority: i32) -> String {
+    let minus = if priority < 0 { "minus-" } else { "" };
+    format!("priority-{minus}{}", priority.unsigned_abs())
 }
 
 fn problem(what: impl Display, text: &str) -> Problem {

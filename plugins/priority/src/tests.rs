@@ -81,6 +81,25 @@ fn pods_below_the_lowest_group_belong_to_it() {
 }
 
 #[test]
+fn a_negative_priority_reads_as_one_in_the_name_of_its_wave() {
+    let host = Host::new();
+    host.config("groups", "-2147483648,-10,0");
+    host.pods([
+        pod("batch/last").with_priority(-11),
+        pod("batch/preemptible").with_priority(-10),
+        pod("shop/cart"),
+    ]);
+    assert_eq!(
+        host.plan::<Priority>().unwrap().waves(),
+        [
+            "priority-minus-2147483648: batch/last",
+            "priority-minus-10: batch/preemptible",
+            "priority-0: shop/cart",
+        ]
+    );
+}
+
+#[test]
 fn it_does_not_change_which_pods_are_evicted() {
     let host = Host::new();
     host.pods([

@@ -11,7 +11,7 @@ policies are granted. */}}
 {{- range dig "grants" "node-annotations" list . }}{{ $prefixes = append $prefixes . }}{{ end -}}
 {{- range dig "grants" "pod-annotations" list . }}{{ $ofPods = append $ofPods . }}{{ end -}}
 {{- end -}}
-{{- $shortest := ternary "0" "1" (eq (dig "drain" "grace-period" "" $config | toString) "0") -}}
+{{- $shortest := ternary "0" "1" (or (eq (dig "drain" "grace-period" "" $config | toString) "0") (has "--grace-period=0" .context.Values.args)) -}}
 {{- $text := .context.Files.Get .file -}}
 {{- $text = replace "namespace: scupper," (printf "namespace: %s," .context.Release.Namespace) $text -}}
 {{- $text = replace "namespace: scupper}" (printf "namespace: %s}" .context.Release.Namespace) $text -}}

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use scupper_engine::Begun;
 use serde_json::json;
 
 use super::*;
@@ -32,13 +33,7 @@ impl Numbers {
 
     fn uuid(&mut self) -> String {
         let digits = format!("{:016x}{:016x}", self.next(), self.next());
-        let parts = [
-            &digits[..8],
-            &digits[8..12],
-            &digits[12..16],
-            &digits[16..20],
-            &digits[20..],
-        ];
+        let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|place| &digits[place]);
         parts.join("-")
     }
 
@@ -75,6 +70,16 @@ impl Numbers {
             },
             at: Time::from_millis(self.below(3)),
             newest: Time::from_millis(self.below(3)),
+        }
+    }
+
+    fn begun(&mut self) -> Begun {
+        let time = |numbers: &mut Self| (numbers.below(2) == 0).then(|| Time::from_millis(numbers.next()));
+        Begun {
+            cordon: time(self),
+            evictions: time(self),
+            waves: (0..self.below(3)).map(|_| (self.text(), time(self))).collect(),
+            late: (0..self.below(3)).map(|_| self.uid()).collect(),
         }
     }
 
@@ -132,6 +137,7 @@ impl Numbers {
             ended_well: phase == Phase::Finished || self.below(9) == 0,
             raised: (0..self.below(3)).map(|_| self.raised()).collect(),
             volumes_since: (self.below(2) == 0).then(|| Time::from_millis(self.next())),
+            begun: Box::new(self.begun()),
             counts: self.counts(),
         }
     }
@@ -174,13 +180,8 @@ fn plain() -> Checkpoint {
 #[test]
 fn five_hundred_pods_fit_many_times() {
     let mut numbers = Numbers(7);
-    let done = (0..500).map(|_| {
-        (
-            "slurm".to_owned(),
-            HookPhase::BeforeEvict,
-            Subject::Pod(Uid::new(numbers.uuid())),
-        )
-    });
+    let pods = (0..500).map(|_| Subject::Pod(Uid::new(numbers.uuid())));
+    let done = pods.map(|pod| ("slurm".to_owned(), HookPhase::BeforeEvict, pod));
     let checkpoint = Checkpoint {
         done: done.collect(),
         ..plain()
@@ -189,20 +190,24 @@ fn five_hundred_pods_fit_many_times() {
     assert!(size < 12 * 1024, "{size} bytes");
 }
 
+fn hook(pod: String, bytes: usize, state_version: Option<u32>) -> SavedHook {
+    SavedHook {
+        policy: "slurm".to_owned(),
+        phase: HookPhase::BeforeEvict,
+        subject: Subject::Pod(Uid::new(pod)),
+        state: vec![7; bytes],
+        state_version,
+        started: Time::from_millis(1_790_000_000_000),
+    }
+}
+
 #[test]
 fn five_hundred_running_hooks_fit_with_their_versions() {
     let mut numbers = Numbers(7);
-    let mut hook = |state_version| SavedHook {
-        policy: "slurm".to_owned(),
-        phase: HookPhase::BeforeEvict,
-        subject: Subject::Pod(Uid::new(numbers.uuid())),
-        state: vec![7; 20],
-        state_version,
-        started: Time::from_millis(1_790_000_000_000),
-    };
     let mut size = |state_version| {
+        let hooks = (0..500).map(|_| hook(numbers.uuid(), 20, state_version));
         let checkpoint = Checkpoint {
-            hooks: (0..500).map(|_| hook(state_version)).collect(),
+            hooks: hooks.collect(),
             ..plain()
         };
         encode(&checkpoint).unwrap().len()
@@ -225,6 +230,26 @@ fn the_form_is_settled() {
          \"by\":\"LifecycleEvent\",\"intent\":\"drain\",\"phase\":\"evicting\",\"started\":1790000000000,\"deadline\":1790000300000,\
          \"own_cordon\":true}"
     );
+}
+
+/// UIDs take sixteen bytes each.
+#[test]
+fn what_has_begun_is_readable_and_small() {
+    let begun = Begun {
+        cordon: Some(Time::from_millis(7)),
+        waves: [
+            ("all".to_owned(), None),
+            ("one".to_owned(), Some(Time::from_millis(8))),
+        ]
+        .into(),
+        late: [Uid::new("7a1f3c52-0000-4111-8222-933344445555")].into(),
+        ..Begun::default()
+    };
+    let begun = Box::new(begun);
+    let text = encode(&Checkpoint { begun, ..plain() }).unwrap();
+    let end =
+        "\"begun\":{\"cordon\":7,\"waves\":{\"all\":null,\"one\":8},\"late\":\"eh88UgAAQRGCIpMzRERVVQ\"}}";
+    assert!(text.ends_with(end), "{text}");
 }
 
 #[test]
@@ -297,16 +322,8 @@ fn an_unreadable_checkpoint_is_an_error_and_does_not_panic() {
 
 #[test]
 fn an_oversized_checkpoint_is_refused_before_the_api_server_sees_it() {
-    let hook = SavedHook {
-        policy: "slurm".into(),
-        phase: HookPhase::BeforeDrain,
-        subject: Subject::Node,
-        state: vec![7; 200_000],
-        state_version: Some(1),
-        started: Time::from_millis(1),
-    };
     let checkpoint = Checkpoint {
-        hooks: vec![hook],
+        hooks: vec![hook(String::new(), 200_000, Some(1))],
         ..plain()
     };
     assert!(matches!(encode(&checkpoint), Err(CheckpointFault::TooLarge(_))));

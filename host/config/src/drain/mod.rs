@@ -224,8 +224,17 @@ impl GivenSettings {
 
     /// The defaults of `scupper plan` and `scupper drain`, which are `kubectl drain`'s.
     pub fn of_kubectl() -> Self {
+        Self::defaults(|setting| setting.kubectl_default)
+    }
+
+    /// Those of these defaults that a request carries. To the rest the driver's own settings apply.
+    pub fn of_requests() -> Self {
+        Self::defaults(Setting::default_to_send)
+    }
+
+    fn defaults(of: impl Fn(&Setting) -> Option<&'static str>) -> Self {
         let defaults = SETTINGS.iter().filter_map(|setting| {
-            let default = setting.typed(setting.kubectl_default?).ok()?;
+            let default = setting.typed(of(setting)?).ok()?;
             Some((setting.name(), default))
         });
         Self(defaults.collect())

@@ -32,6 +32,11 @@ pub(super) const OVERRIDES: &[&str] = &[
 ];
 const TIMEOUT: &str = "timeout";
 
+/// The admission policies of the driver's account forbid it as well, unless its own configuration has it.
+const NO_GRACE: &str = "the driver evicts no pod with --grace-period=0, whatever drain.allow-overrides lists: that removes pods from the API \
+     server while their containers may still run. Only a driver with grace-period: 0 under drain does so. Give at least 1, \
+     or drain from your terminal with --local";
+
 /// The flags of a request by their names, as they were typed.
 pub type RequestFlags = BTreeMap<String, String>;
 
@@ -72,7 +77,7 @@ fn of_requests() -> impl Iterator<Item = (&'static Setting, &'static Flag)> {
 }
 
 impl Setting {
-    fn default_to_send(&self) -> Option<&'static str> {
+    pub(super) fn default_to_send(&self) -> Option<&'static str> {
         self.kubectl_default.filter(|_| self.sends_default)
     }
 }
@@ -152,6 +157,10 @@ impl DrainSettings {
             .collect();
         if !refused.is_empty() {
             return Err(refusal(&refused));
+        }
+        let own = self.engine.grace_seconds;
+        if wanted.engine.grace_seconds == Some(0) && own != Some(0) {
+            return Err(NO_GRACE.to_owned());
         }
         let beyond = |timeout: &Duration| self.time_limit.is_some_and(|limit| *timeout > limit);
         let timeout = wanted.requested_limit(flags);

@@ -162,8 +162,7 @@ pub static SETTINGS: &[Setting] = &[
         driver_flag: Some(Flag::main(
             "on-failure",
             "keep|rollback",
-            "Scupper's cordon after a drain that failed, passed its deadline or was lost: keep or rollback \
-             [default: keep]",
+            "Scupper's cordon after a failed, late or lost drain: keep or rollback [default: keep]",
         )),
         set: |drain, value| drain.engine.uncordon_on_failure = value.text() == Some("rollback"),
         ..PLAIN
@@ -346,8 +345,9 @@ pub static SETTINGS: &[Setting] = &[
                 most_ms: DAY_MS,
             },
             "How long to retry while the API server refuses (401, 403) writes of the node, its lease or its \
-             LifecycleEvents, as it does for seconds after a restart; then the drain fails, or continues without the \
-             lease. 0: no retry. Default 2m.",
+             LifecycleEvents, or the removal of its pods, as it does for seconds after a restart; then the drain fails, \
+             or continues without the lease. For pods it fails once the others have left, and with `at-deadline` not \
+             before that. 0: no retry. Default 2m.",
         ),
         driver_flag: Some(FORBIDDEN_TIMEOUT),
         command_flag: Some(FORBIDDEN_TIMEOUT),
@@ -448,7 +448,8 @@ const NOTIFY_BEFORE: Flag = Flag::new(
 const FORBIDDEN_TIMEOUT: Flag = Flag::new(
     "forbidden-timeout",
     "DURATION",
-    "How long the API server may refuse (401, 403) writes of the node before the drain fails [default: 2m]",
+    "How long the API server may refuse (401, 403) writes of the node, or the removal of its pods, before the drain \
+     fails [default: 2m]",
 );
 
 fn refuses(value: &Node) -> bool {

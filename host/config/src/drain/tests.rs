@@ -152,7 +152,7 @@ fn a_request_carries_what_was_typed_and_the_commands_own_defaults() {
         ("force", "true"),
         ("skip-wait-for-delete-timeout", "7"),
         ("pod-selector", "app=web,tier!=db"),
-        ("grace-period", "0"),
+        ("grace-period", "1"),
         ("returning-pod-evictions", "3"),
         ("local-data", "refuse"),
         ("eviction-timeout", "1500ms"),
@@ -180,10 +180,19 @@ fn a_request_carries_what_was_typed_and_the_commands_own_defaults() {
             drain.engine.returning_pod_evictions,
             drain.engine.local_data
         ),
-        (Some(0), 3, LocalData::Refuse)
+        (Some(1), 3, LocalData::Refuse)
     );
     assert_eq!(drain.eviction_timeout, Duration::from_millis(1500));
     assert_eq!(drain.time_limit, own.time_limit, "the driver's own");
+}
+
+/// What is planned for a drain that is handed over must be what the driver makes of the request.
+#[test]
+fn the_defaults_of_requests_are_those_that_a_driver_obeys() {
+    let planned = DrainSettings::default().with(&GivenSettings::of_requests());
+    let drained = DrainSettings::default().with_request(&request(&[]));
+    assert_eq!(planned.engine, drained.engine);
+    assert!(planned.engine.filters.ignore_daemonsets && !planned.engine.filters.delete_emptydir_data);
 }
 
 #[test]
@@ -281,7 +290,7 @@ fn a_flag_that_widens_is_refused_by_its_name_unless_it_is_listed() {
             "--ignore-daemonsets",
             "ignore-daemonsets: false",
         ),
-        ("grace-period", "0", "--grace-period=0", "grace-period: 30"),
+        ("grace-period", "1", "--grace-period=1", "grace-period: 30"),
         ("local-data", "warn", "--local-data=warn", "local-data: refuse"),
         (
             "returning-pod-evictions",
@@ -366,6 +375,22 @@ fn a_grace_period_is_compared_with_each_pods_own_where_the_driver_has_none() {
             (Some(5), only_longer)
         );
     }
+}
+
+/// The admission policies of deploy/ would refuse each eviction.
+#[test]
+fn a_grace_period_of_zero_is_the_drivers_own_or_refused() {
+    let flags = request(&[("grace-period", "0")]);
+    for (seconds, allowed) in [(None, &[][..]), (None, OVERRIDES), (Some(30), OVERRIDES)] {
+        let problem = own(seconds, allowed).permit(&flags).unwrap_err();
+        assert_eq!(
+            problem,
+            "the driver evicts no pod with --grace-period=0, whatever drain.allow-overrides lists: that removes pods \
+             from the API server while their containers may still run. Only a driver with grace-period: 0 under drain \
+             does so. Give at least 1, or drain from your terminal with --local"
+        );
+    }
+    assert_eq!(own(Some(0), &[]).permit(&flags), Ok(None));
 }
 
 #[test]

@@ -16,7 +16,7 @@ use scupper_engine::Condition;
 use scupper_metrics::Metrics;
 use scupper_triggers::drain_request::{
     self, ConditionNames, DrainRequestDeps, DrainRequestOptions, FindResumePoint, ObservedRequest,
-    RequestChange, ServedRequests, SetConditions,
+    RequestChange, ServedRequests, SetConditions, UnwrittenConditions,
 };
 use scupper_triggers::{DrainCommand, DrainReport};
 
@@ -169,7 +169,10 @@ fn set_conditions(cluster: Cluster, config: &DrainRequestsFile, metrics: Metrics
                 Ok(is_new) => is_new,
                 // Deleted: there is nothing left to say.
                 Err(WriteError::Rejected { code: 404, .. }) => return Ok(()),
-                Err(error) => return Err(error.to_string()),
+                Err(error) if error.is_forbidden() => {
+                    return Err(UnwrittenConditions::Refused(error.to_string()));
+                }
+                Err(error) => return Err(UnwrittenConditions::Failed(error.to_string())),
             };
             let answers = conditions
                 .iter()

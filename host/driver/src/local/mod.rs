@@ -6,6 +6,7 @@ mod begin;
 mod cordon_ahead;
 pub(crate) mod nodes;
 mod options;
+mod own_flags;
 mod run;
 
 pub use abandoned::{CANCEL_UNDOES, DrainingProcess, draining_process};

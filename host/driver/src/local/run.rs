@@ -15,7 +15,7 @@ use super::LocalOptions;
 use super::abandoned;
 use super::begin::{self, BegunDrain, NodeAtDrainStart};
 use super::cordon_ahead::CordonsAhead;
-use super::nodes;
+use super::{nodes, own_flags};
 use crate::lease::{CreatedDrain, DrainFactory, HolderIdentity, LeasedRunner, NodeLeases};
 use crate::manager::expired_wait::end_of_waiting;
 use crate::occupancy::LocalError;
@@ -321,6 +321,18 @@ impl LocalDrainFactory<'_> {
         reporter.on_notice(now, request, &Notice::Finished { outcome, summary });
     }
 
+    /// The drain of another process is continued with the flags of this command.
+    async fn check_flags(&self) -> Result<(), DriverError> {
+        let LocalDrains { cluster, options, .. } = self.drains;
+        let mark = self.start.resume.as_ref();
+        let continues = !self.begun && options.roll_back.is_none();
+        let Some(mark) = mark.filter(|mark| continues && mark.intent == Intent::Drain) else {
+            return Ok(());
+        };
+        let now = options.clock.now();
+        own_flags::check(cluster, &self.start.node, mark, &options.drain, now).await
+    }
+
     /// A policy that is not loaded here cannot undo its part. The engine refuses an uncordon without it.
     fn check_absent(&self) -> Result<(), LocalError> {
         let (node, policies) = (&self.request.node, self.absent());
@@ -385,6 +397,7 @@ impl DrainFactory for LocalDrainFactory<'_> {
         if options.roll_back.is_some() && self.start.resume.is_none() {
             return Ok(CreatedDrain::Over(orders.called_off()));
         }
+        self.check_flags().await?;
         self.begun = true;
         let (now, request) = (options.clock.now(), self.request.clone());
         self.start

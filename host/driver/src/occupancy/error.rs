@@ -1,6 +1,9 @@
 //! Why a command does not drain a node.
 
-use scupper_engine::{Checkpoint, Intent, Phase, Trigger};
+use scupper_engine::{Checkpoint, Intent, Phase, PodRef, Trigger, named};
+
+/// The most pods to name.
+const MOST_PODS: usize = 5;
 
 /// Why a command does not drain a node.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +84,34 @@ pub enum LocalError {
         node: String,
         /// The request.
         name: String,
+    },
+    /// A drain that is continued with fewer flags than it was begun with would never end.
+    #[error(
+        "the drain of node {node} cannot be continued without {}: {} may not leave then. Give the flags that the drain was \
+         begun with; nothing has changed",
+        flags.join(" "), named(pods, MOST_PODS)
+    )]
+    FlagsMissing {
+        /// The node.
+        node: String,
+        /// The flags that are missing.
+        flags: Vec<&'static str>,
+        /// The pods that may not leave without them.
+        pods: Vec<PodRef>,
+    },
+    /// Continued without its flags, the drain would be of other pods.
+    #[error(
+        "node {node} is drained for LifecycleEvent {name} with {flags}, and without that other pods would leave as well; \
+         nothing has changed. To continue it: scupper drain {node} --take-over {flags}",
+        flags = flags.join(" ")
+    )]
+    OfOtherPods {
+        /// The node.
+        node: String,
+        /// The event.
+        name: String,
+        /// The flags, as they are to be typed.
+        flags: Vec<String>,
     },
     /// Nothing would undo the part of these policies.
     #[error(
@@ -171,17 +202,20 @@ fn advice(trigger: &str, intent: Intent, node: &str) -> String {
         Trigger::Command => "that process is gone",
         _ => "its driver is gone for good",
     };
+    let see = format!("to see it: scupper status {node} --watch");
     match intent {
         Intent::Drain if Trigger::of(trigger) == Trigger::DrainRequest => {
-            format!("to stop it: scupper cancel {node}")
+            format!("{see}; to stop it: scupper cancel {node}")
         }
         Intent::Drain => {
-            format!("to stop it: scupper cancel {node}; if {process}, continue its drain with --take-over")
+            format!(
+                "{see}; to stop it: scupper cancel {node}; if {process}, continue its drain with --take-over"
+            )
         }
         // The node takes pods once it has ended; a cancel is for drains.
         Intent::Uncordon => format!(
-            "if {process}, finish its uncordon with scupper uncordon {node} --take-over, or drain the node with scupper drain \
-             {node} --take-over"
+            "{see}; if {process}, finish its uncordon with scupper uncordon {node} --take-over, or drain the node with \
+             scupper drain {node} --take-over"
         ),
     }
 }

@@ -358,6 +358,7 @@ impl Reporter {
             return;
         }
         self.looked = now;
+        self.sink.turn(now);
         let waiting = drain.waiting();
         if let Some(meter) = &mut self.meter {
             meter.stands(drain.request().deadline, &waiting);

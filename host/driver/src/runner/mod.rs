@@ -8,7 +8,7 @@ pub(crate) mod last_known;
 pub(crate) mod lease_record;
 pub(crate) mod node_snapshot;
 pub(crate) mod node_watch;
-mod notify;
+pub mod notify;
 pub(crate) mod orders;
 pub mod out_of_service;
 mod peer_watch;

@@ -19,7 +19,7 @@ use scupper_pre_flight::{
 
 use tokio::time::Instant;
 
-use scupper_cluster::{Cluster, OPTIONAL_READ_PATIENCE as PATIENCE, ReadError};
+use scupper_cluster::{Cluster, OPTIONAL_READ_PATIENCE as PATIENCE, ReadError, Right, needed_for_certainty};
 
 /// Its name in plans. No policy can have it.
 pub const PLANNER: &str = "pre-flight check";
@@ -117,6 +117,33 @@ pub async fn read_namespaces(
     (states, unread)
 }
 
+/// The same rights in one namespace.
+fn in_namespace(rights: &[Right], name: &str) -> Vec<Right> {
+    let there = rights.iter().map(|right| Right {
+        namespace: name.to_owned(),
+        ..right.clone()
+    });
+    there.collect()
+}
+
+/// The namespaces that the user may read so. It asks for its rights first: many installations leave these out, and each
+/// refused read would count as one that is missing.
+async fn readable(cluster: &Cluster, names: BTreeSet<String>) -> BTreeSet<String> {
+    let missing = cluster.missing_rights(needed_for_certainty(), "").await;
+    // Without an answer the reads themselves show it.
+    let missing = missing.unwrap_or_default();
+    if missing.is_empty() {
+        return names;
+    }
+    let missing = &missing;
+    let asked = names.into_iter().map(async |name| {
+        let lacking = cluster.missing_rights(in_namespace(missing, &name), "").await;
+        lacking.unwrap_or_default().is_empty().then_some(name)
+    });
+    let answers: Vec<_> = stream::iter(asked).buffer_unordered(AT_ONCE).collect().await;
+    answers.into_iter().flatten().collect()
+}
+
 /// Reads which of these claims only the node can use. What cannot be read is said in the result.
 pub async fn read_local_volumes(
     cluster: &Cluster,
@@ -203,7 +230,10 @@ impl PreFlightCheck {
         plan: &Plan,
         in_doubt: BTreeSet<String>,
     ) -> Vec<Finding> {
-        let reading = read_namespaces(cluster, in_doubt, &self.settings);
+        let reading = async {
+            let names = readable(cluster, in_doubt).await;
+            read_namespaces(cluster, names, &self.settings).await
+        };
         let read = tokio::time::timeout(EXAMINED_WITHIN, reading).await;
         let (namespaces, _) = read.unwrap_or_default();
         self.findings(plan, &namespaces)

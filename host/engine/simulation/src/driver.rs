@@ -7,6 +7,7 @@ use crate::ending::Circumstances;
 use crate::invariants::Invariants;
 use crate::scenario::{Mood, Second};
 use crate::timers::Timer;
+use crate::undoing::Outside;
 use crate::violation::{Checked, broken};
 use crate::volumes::VolumeRecord;
 use crate::world::World;
@@ -158,11 +159,13 @@ impl World {
         self.invariants.surges.ends = outcome.is_some();
         self.invariants.process_now = self.process_now();
         self.invariants.now = self.now;
+        self.invariants.sees_cordon();
         while let Some(notice) = self.drain.as_mut().and_then(Drain::poll_notice) {
             self.note(|| format!("    reports {notice:?}"));
             self.invariants.notice(&notice, &self.request)?;
             if let Some(drain) = &self.drain {
                 VolumeRecord::names_no_used_volume(&notice, drain)?;
+                Outside::is_named_at_the_end(&notice, drain)?;
             }
             self.coverage.count_volumes(&notice);
             self.coverage.count_forced(&notice);

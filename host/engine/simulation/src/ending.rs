@@ -48,7 +48,9 @@ impl Invariants {
         }
         if !self.finished {
             self.is_forced_when_due(now, drain, request, outstanding)?;
+            self.has_saved_its_evictions(drain, request, outstanding)?;
             let waiting = drain.waiting();
+            self.goes_on(drain, &waiting)?;
             self.surges_are_chosen(now, drain, &waiting, outstanding)?;
             self.waiting(&waiting, request, coverage)?;
             self.no_silence(drain, outstanding)?;

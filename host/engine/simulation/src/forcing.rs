@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use scupper_engine::{
     Checkpoint, CommandId, Drain, ForceAtDeadline, ForcedPods, HookPhase, Notice, Phase, Pod, PodRef, Reason,
-    Request, Settings, Task, Uid, Verdict, whole_millis,
+    Request, Settings, Task, Time, Uid, Verdict, whole_millis,
 };
 
 use crate::invariants::Invariants;
@@ -55,30 +55,39 @@ pub(crate) struct ForceRecord {
     reported: Vec<PodRef>,
     /// The pods whose last request was such a deletion.
     pub(crate) sent: BTreeSet<Uid>,
-    /// Since when pods are evicted.
-    evicts_since: Option<u64>,
+    /// Since when pods are evicted, according to the process.
+    evicts_since: Option<Time>,
 }
 
 impl ForceRecord {
     /// Another process starts. If an earlier one has evicted pods, they were asked to leave before.
-    pub(crate) fn resumed(checkpoint: Option<&Checkpoint>) -> Self {
-        let has_evicted = checkpoint.is_some_and(|mark| {
+    pub(crate) fn resumed(now: Time, checkpoint: Option<&Checkpoint>) -> Self {
+        let has_evicted = |mark: &&Checkpoint| {
             !matches!(
                 mark.phase,
                 Phase::Planning | Phase::Preparing | Phase::Cordoning | Phase::Holding
             )
-        });
+        };
+        let saved = checkpoint.and_then(|mark| mark.begun.evictions);
+        let since = saved.or_else(|| checkpoint.filter(has_evicted).map(|mark| mark.started));
         Self {
-            evicts_since: has_evicted.then_some(0),
+            evicts_since: since.map(|since| since.min(now)),
             ..Self::default()
         }
     }
 
+    /// Since when pods are evicted, according to the process.
+    pub(crate) const fn evicts_since(&self) -> Option<Time> {
+        self.evicts_since
+    }
+
     /// When deletions begin, and how long flow control may delay them.
-    fn times(&self, now: u64, force: &ForceAtDeadline, deadline: u64) -> (u64, u64) {
+    fn times(&self, now: (u64, Time), force: &ForceAtDeadline, deadline: u64) -> (u64, u64) {
+        let (now, process_now) = now;
         let begins = deadline.saturating_sub(whole_millis(force.within));
         let latest = deadline.saturating_sub(RESERVE + force.grace_seconds * 1000);
-        let has_asked = self.evicts_since.unwrap_or(now) <= begins;
+        let since = self.evicts_since.unwrap_or(process_now);
+        let has_asked = now.saturating_sub(whole_millis(process_now.since(since))) <= begins;
         (if has_asked { begins } else { latest }, latest)
     }
 }
@@ -92,7 +101,7 @@ impl Invariants {
         let Some(deadline) = self.knowledge.deadline else {
             return false;
         };
-        let (begins, _) = self.forced.times(now, force, deadline);
+        let (begins, _) = self.forced.times((now, self.process_now), force, deadline);
         (begins..deadline).contains(&now) && self.is_named(force, pod)
     }
 
@@ -156,7 +165,7 @@ impl Invariants {
         let (Some(force), Some(deadline)) = (&request.settings.at_deadline, self.knowledge.deadline) else {
             return Ok(());
         };
-        let (begins, latest) = self.forced.times(now, force, deadline);
+        let (begins, latest) = self.forced.times((now, self.process_now), force, deadline);
         let removes = drain.phase() == Phase::Evicting && drain.outcome().is_none();
         if !removes || now < begins || self.removal_is_timely(now, &Uid::new("")).is_err() {
             return Ok(());
@@ -244,7 +253,7 @@ impl Invariants {
                 Ok(())
             }
             Notice::Phase(Phase::Evicting) => {
-                self.forced.evicts_since.get_or_insert(self.now);
+                self.forced.evicts_since.get_or_insert(self.process_now);
                 Ok(())
             }
             Notice::Finished { summary, .. } if summary.forced != self.forced.reported => broken(

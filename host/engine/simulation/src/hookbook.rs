@@ -146,7 +146,7 @@ impl HookBook {
     }
 
     /// The hook of the wave has finished for this pod: in this process, or in an earlier one that had decided on the pod
-    /// when it saved that.
+    /// when it saved that, or had begun the wave for it.
     pub(crate) fn is_done_for(&self, policy: &str, wave: &str, uid: &Uid, plans: &Plans) -> bool {
         let id = (
             String::from(policy),
@@ -154,19 +154,14 @@ impl HookBook {
             Subject::Wave(String::from(wave)),
         );
         let is_covered = self.covered.get(&id).is_some_and(|pods| pods.contains(uid));
-        is_covered || (self.recalled.contains(&id) && plans.was_there_first(uid))
+        let was_covered = self.recalled.contains(&id) && plans.was_there_first(uid);
+        is_covered || was_covered || plans.went_on(wave, uid)
     }
 
     /// The hook had finished before this step.
     pub(crate) fn is_again(&self, step: &HookStep) -> bool {
         let id = id(step);
         self.again.contains(&id) || self.done.contains(&id)
-    }
-
-    /// The hook of this step has finished for this pod.
-    pub(crate) fn covers(&self, step: &HookStep, uid: &Uid) -> bool {
-        let covered = self.covered.get(&id(step));
-        covered.is_some_and(|pods| pods.contains(uid))
     }
 
     /// Hooks that have waited for their next step longer than the host promises.

@@ -10,6 +10,7 @@ use scupper_engine::{
     Verdict, whole_millis,
 };
 
+use crate::begun::BegunRecord;
 use crate::cluster::{Cluster, NODE};
 use crate::coverage::Coverage;
 use crate::forbidden::ForbiddenRecord;
@@ -32,6 +33,7 @@ pub(crate) struct Invariants {
     pub(crate) volumes: VolumeRecord,
     pub(crate) forced: ForceRecord,
     pub(crate) forbidden: ForbiddenRecord,
+    pub(crate) begun: BegunRecord,
     pub(crate) surges: SurgeRecord,
     /// The request of this episode.
     pub(crate) crashes: u32,
@@ -73,8 +75,9 @@ impl Invariants {
         self.plans = Plans::resumed(checkpoint);
         self.hooks.restart(checkpoint);
         self.volumes = VolumeRecord::resumed(self.process_now, checkpoint);
-        self.forced = ForceRecord::resumed(checkpoint);
+        self.forced = ForceRecord::resumed(self.process_now, checkpoint);
         self.forbidden = ForbiddenRecord::default();
+        self.begun = BegunRecord::resumed(self.process_now, checkpoint);
         self.surges = SurgeRecord {
             chosen: now,
             left: std::mem::take(&mut self.surges.left),
@@ -103,6 +106,7 @@ impl Invariants {
     ) {
         let was_cordoned = self.knowledge.is_cordoned();
         self.knowledge.observe(now, event, asked, snapshot, truth);
+        self.sees_no_cordon();
         if self.knowledge.heard_node {
             self.held.sees(&self.knowledge);
         }
@@ -129,6 +133,7 @@ impl Invariants {
         spoilt: bool,
         coverage: &mut Coverage,
     ) {
+        self.begun.answered(task, answer);
         match (task, answer) {
             (Task::Plan { policy, .. }, Answer::Plan(PlanAnswer::Plan(plan))) if !spoilt => {
                 let last = request.policies.iter().rev().find(|policy| policy.planner);
@@ -181,9 +186,7 @@ impl Invariants {
             return broken(6, format!("{} after it has finished", task.name()));
         }
         self.volumes.command(self.process_now, task);
-        if let Task::Cordon { checkpoint, .. } | Task::Save { checkpoint, .. } = task {
-            self.plans.saves_the_newest(checkpoint, &self.knowledge.there)?;
-        }
+        self.saves_what_has_begun(task, request)?;
         if task.written_node().is_some() && task.written_node() != self.knowledge.node_uid.as_ref() {
             return broken(5, format!("{} of a node that is not its own", task.name()));
         }
@@ -437,7 +440,9 @@ impl Invariants {
                 self.held.entered(*phase, &self.knowledge);
                 Ok(())
             }
+            Notice::Newcomer { pod } => self.sees_newcomer(pod),
             Notice::Planned(plan) => {
+                self.waits_for_no_late_pod(plan)?;
                 self.surges.planned(plan);
                 let planners = request.policies.iter().any(|policy| policy.planner);
                 self.plans.adopted(

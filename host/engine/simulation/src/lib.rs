@@ -16,6 +16,7 @@
 //! The same seed gives the same commands, so a number reproduces a violation. It must not know the engine's internals:
 //! it uses only the five public functions.
 
+mod begun;
 mod budgets;
 mod calls;
 mod clock;

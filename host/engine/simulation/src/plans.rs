@@ -5,10 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::time::Duration;
 
 use scupper_engine::{
-    Checkpoint, Counts, HookPhase, HookStep, Plan, Pod, Settings, Subject, Time, Uid, Verdict, Wave,
-    whole_millis,
+    Begun, Checkpoint, Counts, Decision, HookPhase, HookStep, Plan, Pod, Settings, Subject, Time, Uid,
+    Verdict, Wave, whole_millis,
 };
 
 use crate::hookbook::HookBook;
@@ -42,6 +43,8 @@ pub(crate) struct Plans {
     /// What an earlier process had saved after the cordon. The first plan of this one is not for pods that it had not decided
     /// on.
     saved: Option<Counts>,
+    /// What an earlier process had begun.
+    before: Box<Begun>,
 }
 
 impl Plans {
@@ -57,6 +60,9 @@ impl Plans {
             saved: checkpoint
                 .filter(|checkpoint| checkpoint.phase.is_past_cordoning())
                 .map(|checkpoint| checkpoint.counts),
+            before: checkpoint
+                .map(|checkpoint| checkpoint.begun.clone())
+                .unwrap_or_default(),
             ..Self::default()
         }
     }
@@ -127,6 +133,15 @@ impl Plans {
                     self.verdicts.insert(decision.pod.clone(), Verdict::Keep);
                     self.stay.insert(decision.pod.clone());
                 }
+                Some(Verdict::Refuse) if self.was_decided_again(decision, planners) => {
+                    if let Some(pod) = pod.filter(|_| !planners) {
+                        kubectl_would(pod, decision.verdict, settings)?;
+                    }
+                    self.verdicts.insert(decision.pod.clone(), decision.verdict);
+                    let answered = self.answered.as_ref().filter(|_| planners);
+                    let waves = answered.unwrap_or(plan).waves.clone().into();
+                    self.waves.insert(decision.pod.clone(), waves);
+                }
                 Some(verdict) if *verdict != decision.verdict => {
                     let said = (decision.verdict, verdict);
                     return broken(
@@ -154,6 +169,8 @@ impl Plans {
         }
         self.current = plan.clone();
         if self.first.is_none() {
+            let is_there = |name: &String| plan.waves.iter().any(|wave| wave.name == *name);
+            self.before.waves.retain(|name, _| is_there(name));
             self.first = Some(if planners {
                 self.answered.clone().unwrap_or_default()
             } else {
@@ -161,6 +178,16 @@ impl Plans {
             });
         }
         Ok(())
+    }
+
+    /// A pod that might not leave has changed, and the planners have decided on it again.
+    fn was_decided_again(&self, decision: &Decision, planners: bool) -> bool {
+        let answered = self
+            .answered
+            .as_ref()
+            .and_then(|plan| plan.decision(&decision.pod));
+        let is_right = !planners || answered.is_some_and(|answered| answered.verdict == decision.verdict);
+        decision.verdict != Verdict::Refuse && is_right
     }
 
     /// Invariant 7: a step gets exactly the pods of its wave, or of the plan, that are still to leave.
@@ -182,7 +209,7 @@ impl Plans {
         let is_right = match &step.subject {
             Subject::Wave(name) if self.begun.contains_key(name) => {
                 let late = leaving.filter(|uid| !self.stood_in(name, uid));
-                tells_late_pods(step, late, hooks)
+                self.tells_late_pods(step, name, late, hooks)
             }
             _ => leaving.eq(&step.leaving),
         };
@@ -194,6 +221,22 @@ impl Plans {
             7,
             format!("{phase} of {subject:?} gets {told:?} as the pods that leave"),
         )
+    }
+
+    /// The step of a wave that has begun gets pods that came later: all for which its hook has not finished, in their
+    /// order. Others are among them as long as another policy's hook has not finished for them.
+    fn tells_late_pods<'a>(
+        &self,
+        step: &HookStep,
+        wave: &str,
+        late: impl Iterator<Item = &'a Uid>,
+        hooks: &HookBook,
+    ) -> bool {
+        let late: Vec<&Uid> = late.collect();
+        let given = late.iter().filter(|uid| step.leaving.contains(**uid));
+        let mut missing = late.iter().filter(|uid| !step.leaving.contains(**uid));
+        given.copied().eq(&step.leaving)
+            && missing.all(|uid| hooks.is_done_for(&step.policy, wave, uid, self))
     }
 
     /// A pod to be evicted or refused may still be kept: it came after the plan, and its controller's pods were evicted
@@ -245,11 +288,40 @@ impl Plans {
         self.begun.get(wave).is_some_and(|pods| pods.contains(uid))
     }
 
-    /// A wave begins.
+    /// A wave begins, or an earlier process had begun it: then not for pods that have come since.
     pub(crate) fn wave_begins(&mut self, name: &str) {
         let waves = self.current.waves.iter().filter(|wave| wave.name == name);
-        let pods = waves.flat_map(|wave| &wave.pods).cloned().collect();
+        let is_anew = !self.before.waves.contains_key(name);
+        let pods = waves.flat_map(|wave| &wave.pods);
+        let pods = pods.filter(|uid| is_anew || self.went_on(name, uid));
+        let pods = pods.cloned().collect();
         self.begun.insert(String::from(name), pods);
+    }
+
+    /// The waves of the plan as it is carried out.
+    pub(crate) fn waves_now(&self) -> &[Wave] {
+        &self.current.waves
+    }
+
+    /// The pod is there and is to leave.
+    pub(crate) fn leaves(&self, uid: &Uid, there: &BTreeMap<Uid, Pod>) -> bool {
+        there.contains_key(uid) && self.verdicts.get(uid).is_some_and(|verdict| verdict.leaves())
+    }
+
+    /// The wave has begun, perhaps under an earlier process.
+    pub(crate) fn has_begun(&self, wave: &str) -> bool {
+        self.begun.contains_key(wave) || self.before.waves.contains_key(wave)
+    }
+
+    /// An earlier process had begun the wave for this pod, after all its hooks.
+    pub(crate) fn went_on(&self, wave: &str, uid: &Uid) -> bool {
+        self.before.waves.contains_key(wave) && self.was_there_first(uid) && !self.before.late.contains(uid)
+    }
+
+    /// An earlier process had begun the wave, which was to hold up the next one only until long ago.
+    pub(crate) fn should_be_over(&self, wave: &str, now: Time, lateness: Duration) -> bool {
+        let until = self.before.waves.get(wave).copied().flatten();
+        until.is_some_and(|until| now >= until + lateness) && !self.overdue.contains(wave)
     }
 
     /// A pod is deleted because the deadline is near, whatever its wave.
@@ -282,8 +354,14 @@ impl Plans {
             .clone()
             .take(place)
             .filter(|wave| !self.overdue.contains(&wave.name));
+        // Whoever came to an earlier wave since.
+        let goes_on = waves
+            .clone()
+            .nth(place)
+            .is_some_and(|wave| self.before.waves.contains_key(&wave.name));
         let holds = |other: &&Uid| {
-            there.get(*other).is_some() && !self.stay.contains(*other) && !self.left_behind.contains(*other)
+            let is_left = !self.stay.contains(*other) && !self.left_behind.contains(*other);
+            there.get(*other).is_some() && is_left && !goes_on
         };
         if let Some(other) = late.flat_map(|wave| &wave.pods).find(holds) {
             return broken(
@@ -341,15 +419,6 @@ impl Plans {
     pub(crate) fn refused(&mut self, uid: &Uid) {
         self.asked.remove(uid);
     }
-}
-
-/// The step of a wave that has begun gets pods that came later: all for which its hook has not finished, in their order.
-/// Others are among them as long as another policy's hook has not finished for them.
-fn tells_late_pods<'a>(step: &HookStep, late: impl Iterator<Item = &'a Uid>, hooks: &HookBook) -> bool {
-    let late: Vec<&Uid> = late.collect();
-    let given = late.iter().filter(|uid| step.leaving.contains(**uid));
-    let mut missing = late.iter().filter(|uid| !step.leaving.contains(**uid));
-    given.copied().eq(&step.leaving) && missing.all(|uid| hooks.covers(step, uid))
 }
 
 fn is_meant(step: &HookStep, wave: &Wave) -> bool {

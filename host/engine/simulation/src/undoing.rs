@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use scupper_engine::{
-    Drain, HookPhase, HookStep, Intent, Outcome, PolicyInfo, Request, StepOutcome, Task, ToUndo,
+    Drain, HookPhase, HookStep, Intent, Notice, Outcome, PolicyInfo, Request, StepOutcome, Task, ToUndo,
 };
 
 use crate::violation::{Checked, broken};
@@ -107,6 +107,20 @@ impl Outside {
             let hook = (request.id.clone(), policy.name.clone(), *phase);
             self.undone.contains(&hook)
         })
+    }
+
+    /// Invariant 9: the end of a drain names each policy whose part is left, either as one that keeps the node out of service, or
+    /// with why it has not undone that.
+    pub(crate) fn is_named_at_the_end(notice: &Notice, drain: &Drain) -> Checked {
+        let Notice::Finished { summary, .. } = notice else {
+            return Ok(());
+        };
+        let named: Vec<_> = summary.kept_by.iter().chain(summary.to_undo.keys()).collect();
+        let left = drain.to_undo();
+        if named.len() == left.len() && named.iter().all(|policy| left.contains_key(*policy)) {
+            return Ok(());
+        }
+        broken(9, format!("the end names {named:?}, and the record is {left:?}"))
     }
 
     /// The Lease says that something is left.

@@ -47,10 +47,11 @@ impl Totals {
 impl Drain {
     /// The counts to save now.
     pub(super) fn counts(&self) -> Counts {
-        let is_running = |run: &&WaveRun| run.has_begun() && !run.has_ended();
-        let running = self.plan_state.waves().iter().filter(is_running).count();
+        // A process that resumes reports the waves that still have pods, and counts them then.
+        let is_resumed = |run: &&WaveRun| run.is_reported() && !run.left().is_empty();
+        let resumed = self.plan_state.waves().iter().filter(is_resumed).count();
         let mut totals = self.totals();
-        totals.waves = totals.waves.saturating_sub(number(running));
+        totals.waves = totals.waves.saturating_sub(number(resumed));
         let pods = self.plan_state.states_of(self.cluster.pods());
         let planned = pods.filter_map(|(pod, pod_state)| pod_state.map(|_| pod.created));
         Counts {
@@ -83,6 +84,7 @@ impl Drain {
             volume_wait: self.volumes.held_for(self.now),
             volumes_left: self.volumes.left().cloned(),
             to_undo: self.not_undone(),
+            kept_by: self.kept_by(),
             forced: self.forcing.pods().to_vec(),
         }
     }

@@ -301,6 +301,14 @@ impl Drain {
         }
     }
 
+    /// A drain whose deadline had passed before it began is over before it is told what is left, which its end names.
+    pub(super) fn tell_end_again(&mut self) {
+        if let (Some(outcome), true) = (self.outcome.clone(), self.phase.is_last()) {
+            let summary = self.summary();
+            self.outbox.replace_end(Notice::Finished { outcome, summary });
+        }
+    }
+
     /// The node, or our place on it, is not there any more: nothing can be written.
     pub(super) fn node_lost(&mut self) {
         let known = self.cluster.node_uid().is_some();

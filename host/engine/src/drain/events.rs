@@ -65,7 +65,7 @@ impl Drain {
             let reason = String::from(CANCELLED);
             self.stop(Outcome::Cancelled { reason });
         }
-        self.newcomers.note_cordon(self.cluster.is_cordoned(), self.now);
+        self.note_cordon();
     }
 
     /// Policies for other nodes have no part in this drain. It is settled once, so that a change of a label does not

@@ -26,13 +26,29 @@ impl Forcing {
         &self.pods
     }
 
-    /// The drain evicts pods from now on, perhaps not for the first time.
-    pub(super) fn note_evictions(&mut self, now: Time) {
-        self.evicts_since.get_or_insert(now);
+    /// Since when the drain evicts pods.
+    pub(super) const fn evicts_since(&self) -> Option<Time> {
+        self.evicts_since
+    }
+
+    /// Since when earlier processes have evicted pods.
+    pub(super) const fn restore_evictions(&mut self, since: Option<Time>) {
+        self.evicts_since = since;
     }
 }
 
 impl Drain {
+    /// The drain evicts pods from now on, perhaps not for the first time. Where it is to force pods, another process must
+    /// know since when.
+    pub(super) fn begin_evictions(&mut self) {
+        if self.forcing.evicts_since.is_none() {
+            self.forcing.evicts_since = Some(self.now);
+            if self.request.settings.at_deadline.is_some() {
+                self.checkpoint_state.change();
+            }
+        }
+    }
+
     /// When the drain deletes remaining pods, and which; `None`: it deletes none, whatever happens.
     pub fn force_ahead(&self) -> Option<(Time, Vec<PodRef>)> {
         let force = self.request.settings.at_deadline.as_ref()?;
@@ -58,9 +74,8 @@ impl Drain {
     /// force pods within does so only when no more than their grace periods is left.
     fn force_begins(&self, force: &ForceAtDeadline, deadline: Time) -> Time {
         let begins = force.begins(deadline);
-        let has_evicted = self.resumed.is_some_and(|phase| !phase.is_before_evictions());
         let evicts_since = self.forcing.evicts_since.unwrap_or(self.now);
-        if has_evicted || evicts_since <= begins {
+        if evicts_since <= begins {
             begins
         } else {
             force.latest(deadline)

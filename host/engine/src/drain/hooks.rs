@@ -104,13 +104,20 @@ impl Drain {
         })
     }
 
-    /// Nothing waits for the hooks of a wave whose pods have gone, until one more comes.
+    /// Nothing waits for the hooks of a wave whose pods have gone, or all but those for which they had finished, until one
+    /// more comes; nor for a hook of an earlier process whose policy takes no part in this one.
     pub(super) fn is_waited_for(&self, hook: &HookKey) -> bool {
+        if !self
+            .policies_with(hook.phase)
+            .any(|policy| *policy == hook.policy)
+        {
+            return false;
+        }
         let Subject::Wave(name) = &hook.subject else {
             return true;
         };
         let mut waves = self.plan_state.waves().iter();
-        waves.any(|run| run.wave().name == *name && !run.left().is_empty())
+        waves.any(|run| run.wave().name == *name && run.waits_for_hooks())
     }
 
     /// The pod is gone: its eviction has no hooks any more.

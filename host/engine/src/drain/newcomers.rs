@@ -1,6 +1,6 @@
 //! Pods that appear after the plan was made: the planners decide on them as well.
 //!
-//! The verdicts on pods that are known already stand. Pods that come to the cordoned node again and again are not
+//! The verdicts on pods that are known already stand, unless they may not leave (`refused`). Pods that come to the cordoned node again and again are not
 //! chased (`returning`).
 
 use core::time::Duration;
@@ -14,6 +14,7 @@ use super::backoff::Backoff;
 use super::eviction_target::EvictionTarget;
 use super::plan_state::PodState;
 use super::planning::Planned;
+use super::refused;
 use super::returning::{Cordoned, mark_as_staying};
 use crate::{Decision, Notice, Plan, Pod, Reason, Time, Uid, Verdict};
 
@@ -38,10 +39,15 @@ pub(super) struct Newcomers {
 }
 
 impl Newcomers {
-    /// When they will be planned.
-    pub(super) fn due(&self) -> Option<Time> {
+    /// When they will be planned, as long as the planners do not fail.
+    fn due(&self) -> Option<Time> {
         let first = self.first?;
-        Some((self.last + QUIET).min(first + LONGEST).max(self.retry_at))
+        Some((self.last + QUIET).min(first + LONGEST))
+    }
+
+    /// The pod came after the plan.
+    pub(super) fn contains(&self, uid: &Uid) -> bool {
+        self.reported.contains_key(uid)
     }
 
     /// The pod is gone.
@@ -71,9 +77,19 @@ impl Newcomers {
         self.retry_at
     }
 
-    /// Notes since when the node has been cordoned.
+    /// The node is seen.
     pub(super) fn note_cordon(&mut self, is_cordoned: bool, now: Time) {
         self.cordoned.note(is_cordoned, now);
+    }
+
+    /// Since when the node has been cordoned.
+    pub(super) const fn cordoned_since(&self) -> Option<Time> {
+        self.cordoned.since()
+    }
+
+    /// Since when an earlier process had seen the node cordoned.
+    pub(super) const fn restore_cordon(&mut self, since: Option<Time>) {
+        self.cordoned = Cordoned::restored(since);
     }
 
     /// The planners answered.
@@ -98,12 +114,19 @@ impl Newcomers {
 }
 
 impl Drain {
-    /// Finds pods that no plan names, and has them planned once no more come.
+    /// When the planners are to be asked about newcomers, or about pods that might not leave and have changed.
+    pub(super) fn plan_due(&self) -> Option<Time> {
+        let due = [self.newcomers.due(), self.refused.due()].into_iter().flatten();
+        Some(due.min()?.max(self.newcomers.retry_at()))
+    }
+
+    /// Finds pods that no plan names, or that have changed since they were refused, and has them planned once no more come.
     pub(super) fn plan_newcomers(&mut self) {
         // Once more after each plan: some may have come while the planners were working.
         loop {
             self.find_newcomers();
-            let is_due = self.newcomers.due().is_some_and(|due| self.now >= due);
+            self.refused.observe(self.cluster.pods(), self.now);
+            let is_due = self.plan_due().is_some_and(|due| self.now >= due);
             if self.chain.is_none() && !is_due {
                 return;
             }
@@ -133,17 +156,17 @@ impl Drain {
         }
     }
 
-    /// Takes the verdicts on newcomers out of a plan for all pods.
+    /// Takes the verdicts on newcomers, and on pods that have changed since they were refused, out of a plan for all pods.
     fn admit(&mut self, pods: &[Pod], plan: &Plan) {
         let mut changed = false;
         for pod in pods {
             let uid = &pod.id.uid;
-            if self.plan_state.pod(uid).is_some() || self.cluster.pod(uid).is_none() {
+            let is_open = self.plan_state.pod(uid).is_none() || self.refused.has_changed(pod);
+            if !is_open || self.cluster.pod(uid).is_none() {
                 continue;
             }
             if let Some(decision) = plan.decision(uid) {
-                self.admit_one(pod, decision, plan);
-                changed = true;
+                changed |= self.admit_one(pod, decision, plan);
             }
         }
         if changed {
@@ -153,17 +176,31 @@ impl Drain {
         }
     }
 
-    fn admit_one(&mut self, pod: &Pod, decision: &Decision, plan: &Plan) {
+    /// Returns whether the decision is a new one.
+    fn admit_one(&mut self, pod: &Pod, decision: &Decision, plan: &Plan) -> bool {
         let uid = pod.id.uid.clone();
         let mut decision = decision.clone();
-        let pod_state = match (self.reason_to_stay(pod, &decision), decision.verdict) {
+        let is_newcomer = self.newcomers.contains(&uid);
+        let reason_to_stay = is_newcomer.then(|| self.reason_to_stay(pod, &decision)).flatten();
+        if reason_to_stay.is_some() || decision.verdict != Verdict::Refuse {
+            self.refused.forget(&uid);
+        } else {
+            self.refused.refuse(pod, self.now);
+        }
+        let pod_state = match (reason_to_stay, decision.verdict) {
             (Some(reason), _) => {
                 mark_as_staying(&mut decision, &reason);
                 self.checkpoint_state.count_stay(uid.clone());
                 PodState::Stays(reason)
             }
             (None, Verdict::Keep) => PodState::Keeps,
-            (None, Verdict::Refuse) => PodState::Refused,
+            (None, Verdict::Refuse) => {
+                let reason = refused::reason(&decision);
+                if self.is_refused_for(&uid, &reason) {
+                    return false;
+                }
+                PodState::Refused(reason)
+            }
             (None, verdict) => {
                 let mut target = EvictionTarget::new(pod, verdict);
                 if let Some(wave) = self.join_wave(&uid, plan) {
@@ -173,5 +210,11 @@ impl Drain {
             }
         };
         self.plan_state.admit(uid, pod_state, decision);
+        true
+    }
+
+    /// The pod may not leave already, for this reason.
+    fn is_refused_for(&self, uid: &Uid, reason: &Reason) -> bool {
+        matches!(self.plan_state.pod(uid), Some(PodState::Refused(known)) if known == reason)
     }
 }

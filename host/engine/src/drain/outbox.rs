@@ -127,6 +127,14 @@ impl Outbox {
         self.notices.push_back(notice);
     }
 
+    /// Instead of the end that is not picked up yet.
+    pub(super) fn replace_end(&mut self, end: Notice) {
+        let is_end = |notice: &&mut Notice| matches!(notice, Notice::Finished { .. });
+        if let Some(notice) = self.notices.iter_mut().find(is_end) {
+            *notice = end;
+        }
+    }
+
     /// What went out, by this process and those before it.
     pub(super) const fn totals(&self) -> &Totals {
         &self.totals

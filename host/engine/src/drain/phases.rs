@@ -83,7 +83,7 @@ impl Drain {
         self.check_deadline();
         self.take_back_removals();
         self.take_back_surges();
-        self.newcomers.note_cordon(self.cluster.is_cordoned(), self.now);
+        self.note_cordon();
         self.prune_deleted();
         loop {
             let before = (self.phase, self.outcome.is_some());
@@ -120,7 +120,7 @@ impl Drain {
 
     fn hold(&mut self) {
         if self.gate(HookPhase::BeforeDrain, &Subject::Node).is_open() {
-            self.forcing.note_evictions(self.now);
+            self.begin_evictions();
             self.enter(Phase::Evicting);
         }
     }

@@ -22,8 +22,8 @@ pub(super) enum PodState {
     Keeps,
     /// It came to the cordoned node and stays, for this reason: nothing waits for it.
     Stays(Reason),
-    /// It may not leave, and the drain cannot be done while it is there.
-    Refused,
+    /// It may not leave, for this reason, and the drain cannot be done while it is there.
+    Refused(Reason),
     /// It is to leave.
     Leaves(Box<EvictionTarget>),
 }
@@ -89,8 +89,11 @@ impl PlanState {
         self.pods.insert(uid, pod_state);
     }
 
-    /// A pod that came later is decided on.
+    /// A pod that came later is decided on, or one again that might not leave.
     pub(super) fn admit(&mut self, uid: Uid, pod_state: PodState, decision: Decision) {
+        if self.pods.contains_key(&uid) {
+            self.plan.decisions.retain(|known| known.pod != uid);
+        }
         self.plan.decisions.push(decision);
         self.plan.waves = self.waves.iter().map(|run| run.wave().clone()).collect();
         self.set_pod(uid, pod_state);
@@ -238,7 +241,7 @@ impl Drain {
         let pods = self.cluster.pods().values();
         let left = pods.filter(|pod| match self.plan_state.pod(&pod.id.uid) {
             Some(PodState::Keeps | PodState::Stays(_)) => false,
-            Some(PodState::Refused | PodState::Leaves(_)) => true,
+            Some(PodState::Refused(_) | PodState::Leaves(_)) => true,
             None => !pod.is_mirror() && !pod.is_daemon(),
         });
         left.map(|pod| pod.id.clone()).collect()
@@ -248,6 +251,7 @@ impl Drain {
     pub(super) fn prune_deleted(&mut self) {
         for uid in self.cluster.take_gone() {
             self.newcomers.forget(&uid);
+            self.refused.forget(&uid);
             self.reported_reasons.forget(&uid);
             self.forget_hooks_of(&uid);
             self.checkpoint_state.forget_stay(&uid);

@@ -12,6 +12,7 @@ use super::Drain;
 use super::eviction_target::EvictionTarget;
 use super::outbox::Job;
 use super::plan_state::PodState;
+use super::refused;
 use super::returning::{mark_as_staying, stays_again};
 use super::steps::{LATEST, SOONEST_RETRY};
 use super::surge::Surges;
@@ -113,7 +114,10 @@ impl Drain {
         }
         match self.chain.take() {
             Some(Chain { pods, mut draft, .. }) => {
-                refuse_named(&mut draft, &pods, &self.request.settings.filters);
+                let was_there =
+                    |pod: &&Pod| !self.newcomers.contains(&pod.id.uid) && !self.came_meanwhile(pod);
+                let were_there = pods.iter().filter(was_there);
+                refuse_named(&mut draft, were_there, &self.request.settings.filters);
                 Planned::Plan { pods, plan: draft }
             }
             None => Planned::NotYet,
@@ -198,7 +202,8 @@ impl Drain {
                         reason: decision.reason.clone(),
                         policy: decision.policy.clone(),
                     });
-                    PodState::Refused
+                    self.refused.refuse(pod, self.now);
+                    PodState::Refused(refused::reason(decision))
                 }
                 verdict => PodState::Leaves(Box::new(EvictionTarget::new(pod, verdict))),
             };
@@ -220,6 +225,7 @@ impl Drain {
         self.surges = Surges::new(&plan.surge);
         self.extend_raises(&plan.surge.surges);
         self.plan_state.set_plan(plan);
+        self.resume_waves();
         self.forget_hooks_of_others();
         blockers
     }

@@ -21,6 +21,7 @@ impl Drain {
         self.checkpoint_state = CheckpointState::restored(&checkpoint);
         self.cluster.expect_node(checkpoint.node);
         self.restore_counts(checkpoint.counts);
+        self.restore_begun(*checkpoint.begun, checkpoint.phase);
         self.raises = Raises::restored(checkpoint.raised, self.now);
         self.volumes = VolumeState::restored(checkpoint.volumes_since.map(|since| since.min(self.now)));
         for (policy, phase, subject) in checkpoint.done {

@@ -18,13 +18,23 @@ use crate::{Decision, LEAST_RACES, Pod, PodRef, Reason, Time, Verdict};
 /// A scheduler has seen the cordon by then.
 const SEEN_BY_SCHEDULERS: Duration = Duration::from_secs(30);
 
-/// Since when the node has been cordoned, as far as this process has seen.
+/// Since when the node has been cordoned, as far as this process and those before it have seen.
 #[derive(Debug, Default)]
 pub(super) struct Cordoned {
     since: Option<Time>,
 }
 
 impl Cordoned {
+    /// As an earlier process has saved it. Where others lifted the cordon and made it anew while no process ran, it is too
+    /// early: that does no more than let a pod stay which would hold the drain for ever.
+    pub(super) const fn restored(since: Option<Time>) -> Self {
+        Self { since }
+    }
+
+    pub(super) const fn since(&self) -> Option<Time> {
+        self.since
+    }
+
     pub(super) fn note(&mut self, is_cordoned: bool, now: Time) {
         if is_cordoned {
             self.since.get_or_insert(now);
@@ -44,6 +54,13 @@ impl Cordoned {
 }
 
 impl Drain {
+    /// Notes since when the node has been cordoned. A process that resumes knows nothing of it until it sees the node.
+    pub(super) fn note_cordon(&mut self) {
+        if let Some(node) = self.cluster.node() {
+            self.newcomers.note_cordon(node.unschedulable, self.now);
+        }
+    }
+
     /// Why a newcomer stays although the planners want it gone or do not let it go; `None`: it does as they say.
     pub(super) fn reason_to_stay(&mut self, pod: &Pod, decision: &Decision) -> Option<Reason> {
         let despite_the_cordon = pod.cordon_toleration.is_some() || self.newcomers.came_late(&pod.id.uid);

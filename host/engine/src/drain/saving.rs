@@ -1,5 +1,6 @@
 //! What is saved on the node: the checkpoint from which another process continues.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -45,6 +46,7 @@ impl Drain {
             ended_well: self.checkpoint_state.ended_well() || self.ends_well(phase),
             raised: self.raises.saved(),
             volumes_since: self.volumes.saved_since().filter(|_| !phase.is_last()),
+            begun: Box::new(self.begun(own_cordon)),
             counts: self.counts(),
         }
     }
@@ -93,6 +95,7 @@ impl Drain {
                 done: Vec::new(),
                 returns: BTreeMap::new(),
                 stays: BTreeSet::new(),
+                begun: Box::default(),
                 ..checkpoint
             },
         }

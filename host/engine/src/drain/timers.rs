@@ -20,7 +20,7 @@ const TIMERS: &[Timer] = &[
     |drain| drain.next([drain.verification.list_retry_at()]),
     |drain| drain.next(drain.volume_timers()),
     |drain| drain.next([drain.newcomers.retry_at()]),
-    |drain| drain.next(drain.newcomers.due()),
+    |drain| drain.next(drain.plan_due()),
     |drain| drain.next(drain.checkpoint_state.save_due()),
     |drain| drain.next(drain.waves_overdue()),
     |drain| drain.next(drain.lists_due()),

@@ -6,6 +6,7 @@
 
 use alloc::collections::BTreeSet;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use super::Drain;
 use super::hook_state::HookKey;
@@ -20,6 +21,7 @@ impl Drain {
     pub fn recall_to_undo(&mut self, left: ToUndo, own: BTreeSet<String>) {
         if self.resumed.is_none() {
             self.checkpoint_state.recall_to_undo(left, own);
+            self.tell_end_again();
         }
     }
 
@@ -38,6 +40,17 @@ impl Drain {
             left.retain(|_, words| !words.is_empty());
         }
         left
+    }
+
+    /// Policies that leave the node out of service elsewhere at the end of a drain, as the plan was. Of what should have been
+    /// undone, there are words.
+    pub(super) fn kept_by(&self) -> Vec<String> {
+        if self.request.intent == Intent::Uncordon {
+            return Vec::new();
+        }
+        let left = self.to_undo().into_iter();
+        let kept = left.filter(|(_, words)| words.is_empty());
+        kept.map(|(policy, _)| policy).collect()
     }
 
     /// The record continues what is on the node; a mark of a drain that never ended says which of its hooks had begun.

@@ -79,7 +79,10 @@ impl Drain {
             None => Cow::Owned(self.newcomers.reason()),
             Some(PodState::Keeps) => Cow::Owned(Reason::Kept),
             Some(PodState::Stays(reason)) => Cow::Borrowed(reason),
-            Some(PodState::Refused) => Cow::Owned(Reason::Refused),
+            Some(PodState::Refused(reason)) => match pod.deletion {
+                Some(deletion) => Cow::Owned(Reason::ending(pod, deletion, self.now)),
+                None => Cow::Borrowed(reason),
+            },
             Some(PodState::Leaves(target)) => self.target_reason(pod, target),
         }
     }

@@ -16,6 +16,8 @@ pub(super) struct WaveRun {
     left: Vec<Uid>,
     /// Pods that came after it had begun: its hooks run again for them, and they wait for that.
     late: BTreeSet<Uid>,
+    /// An earlier process had begun it, and this one has not reported it.
+    is_unreported: bool,
 }
 
 impl WaveRun {
@@ -26,7 +28,29 @@ impl WaveRun {
             started: None,
             ended: false,
             late: BTreeSet::new(),
+            is_unreported: false,
         }
+    }
+
+    /// An earlier process had begun it, with these late pods. `until`: when it no longer holds up the next one.
+    pub(super) fn resume(&mut self, until: Option<Time>, late: &BTreeSet<Uid>, now: Time) {
+        self.begin(now);
+        if let Some(until) = until {
+            self.hold_up_for(until.since(now), now);
+        }
+        let late = self.left.iter().filter(|uid| late.contains(*uid));
+        self.late = late.cloned().collect();
+        self.is_unreported = true;
+    }
+
+    /// It has begun, and this process has reported that.
+    pub(super) const fn is_reported(&self) -> bool {
+        self.has_begun() && !self.is_unreported
+    }
+
+    /// Whether it is to be reported that an earlier process had begun it; asking forgets it.
+    pub(super) const fn take_unreported(&mut self) -> bool {
+        core::mem::replace(&mut self.is_unreported, false)
     }
 
     /// With the pods that have joined it.
@@ -46,6 +70,19 @@ impl WaveRun {
     /// It has begun, also for this pod.
     pub(super) fn has_begun_for(&self, pod: &Uid) -> bool {
         self.has_begun() && !self.late.contains(pod)
+    }
+
+    /// Pods that came after it had begun, and for which its hooks have not finished.
+    pub(super) fn late(&self) -> impl Iterator<Item = &Uid> {
+        self.late.iter()
+    }
+
+    /// Pods of it wait for its hooks.
+    pub(super) fn waits_for_hooks(&self) -> bool {
+        match self.has_begun() {
+            true => self.has_late_pods(),
+            false => !self.left.is_empty(),
+        }
     }
 
     /// Its hooks are to run again.
@@ -71,7 +108,7 @@ impl WaveRun {
         self.ended = true;
     }
 
-    /// When it no longer holds the next wave up, although pods of it are still there.
+    /// When it no longer holds the next wave up by its own limit, although pods of it are still there.
     pub(super) fn overdue_at(&self) -> Option<Time> {
         Some(self.started? + self.wave.timeout?)
     }

@@ -1,13 +1,14 @@
 //! Waves: which one is under way, and when the next may begin.
 
 use super::Drain;
-use super::wave_run::WaveRun;
+use crate::loosening::hold_of;
 use crate::{HookPhase, Notice, Phase, Subject, Time, Uid};
 
 impl Drain {
     /// Makes the pods of the begun waves leave, until none is left.
     pub(super) fn empty_node(&mut self) {
         self.end_surges();
+        self.report_resumed_waves();
         self.advance_waves();
         self.call_hooks_again();
         // Evictions take no place of pods that must be gone before the deadline.
@@ -44,12 +45,11 @@ impl Drain {
             run.end();
             return true;
         }
-        if !run.has_begun() {
-            self.begin_wave(place);
+        if !run.has_begun() && !self.begin_wave(place) {
             return false;
         }
-        let is_overdue = run.overdue_at().is_some_and(|at| self.now >= at);
-        if is_overdue {
+        let is_overdue = self.overdue_at(place).is_some_and(|at| self.now >= at);
+        if let Some(run) = self.plan_state.wave_mut(place).filter(|_| is_overdue) {
             run.end();
             let name = run.wave().name.clone();
             self.outbox.notify(Notice::WaveOverdue { name });
@@ -57,28 +57,35 @@ impl Drain {
         is_overdue
     }
 
-    /// Begins the wave once its hooks have finished.
-    fn begin_wave(&mut self, place: usize) {
+    /// Begins the wave once its hooks have finished. Returns whether it has.
+    fn begin_wave(&mut self, place: usize) -> bool {
         let Some(run) = self.plan_state.waves().get(place) else {
-            return;
+            return false;
         };
-        let name = run.wave().name.clone();
-        let subject = Subject::Wave(name.clone());
+        let subject = Subject::Wave(run.wave().name.clone());
         if self.holds_own_pod_back(place) || !self.gate(HookPhase::BeforeWave, &subject).is_open() {
-            return;
+            return false;
         }
-        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        let Some(run) = self.plan_state.wave_mut(place) else {
-            return;
-        };
-        run.begin(self.now);
-        let left = count(run.left().len());
-        self.outbox.notify(Notice::WaveStarted {
-            name,
-            number: count(place + 1),
-            of: count(self.plan_state.waves().len()),
-            pods: left,
-        });
+        if let Some(run) = self.plan_state.wave_mut(place) {
+            run.begin(self.now);
+        }
+        self.report_wave(place);
+        if self.overdue_at(place).is_some() {
+            // A process that resumes must not give it that time again.
+            self.checkpoint_state.change();
+        }
+        true
+    }
+
+    /// When the wave, which has begun, no longer holds the next one up, although pods of it are still there. A limited
+    /// one holds no wave up whose name says that it is held itself, for a time that counts from the start of the drain,
+    /// beyond that time.
+    pub(super) fn overdue_at(&self, place: usize) -> Option<Time> {
+        let mut runs = self.plan_state.waves().iter().skip(place);
+        let own = runs.next()?.overdue_at()?;
+        let held = runs.filter(|run| !run.has_begun() && !run.left().is_empty());
+        let held = held.filter_map(|run| Some(self.started + hold_of(&run.wave().name)?));
+        held.chain([own]).min()
     }
 
     fn pods_of_wave(&self, place: usize) -> &[Uid] {
@@ -113,7 +120,8 @@ impl Drain {
 
     /// When waves that are under way are overdue.
     pub(super) fn waves_overdue(&self) -> impl Iterator<Item = Time> {
-        let running = self.plan_state.waves().iter().filter(|run| !run.has_ended());
-        running.filter_map(WaveRun::overdue_at)
+        let waves = self.plan_state.waves().iter().enumerate();
+        let running = waves.filter(|(_, run)| run.has_begun() && !run.has_ended());
+        running.filter_map(|(place, _)| self.overdue_at(place))
     }
 }

@@ -40,7 +40,12 @@ fn held_by_a_budget(request: Request, pods: &[Pod]) -> Host {
         ..node()
     };
     let mut host = Host::new(request);
-    host.begin_with(cordoned, pods, &[budget(0)]).written("save");
+    host.begin_with(cordoned, pods, &[budget(0)])
+        .written("save holding");
+    // Where it is to force pods.
+    if host.asks("save evicting") {
+        host.written("save evicting");
+    }
     host
 }
 
@@ -206,6 +211,7 @@ fn pods_of_later_waves_are_deleted_but_the_hook_of_their_wave_comes_first() {
             plan.waves = vec![wave("first", &["slow"]), wave("second", &["b"])];
         })
         .written("cordon")
+        .written("save evicting")
         .stepped("step waves before-wave wave first", StepOutcome::Done)
         .written("save")
         .accepted("evict slow");
@@ -223,7 +229,8 @@ fn a_pod_in_its_hook_is_not_deleted_before_the_hook_has_finished() {
     let slurm = hooks("slurm", &[HookPhase::BeforeEvict]);
     let mut host = Host::new(forcing(ForcedPods::default(), vec![slurm]));
     host.begin(&[pod("a")]).written("cordon");
-    host.does("step slurm before-evict pod a");
+    host.does("step slurm before-evict pod a\nsave evicting, ours")
+        .written("save evicting");
     until(&mut host, 570);
     host.does("").waits("ns/a HookRunning");
     host.stepped("step slurm before-evict", StepOutcome::Done)
@@ -274,6 +281,7 @@ fn pods_that_may_finish_by_themselves_are_deleted_only_with_the_operators_word()
                 plan.decisions[0].verdict = Verdict::AwaitCompletion
             })
             .written("cordon")
+            .written("save evicting")
             .does("");
         host.wait(539_000).does("").waits("ns/a AwaitingCompletion");
         host.wait(1000).does(deleted);

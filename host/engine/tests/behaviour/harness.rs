@@ -107,10 +107,14 @@ impl Sums {
 
 impl Host {
     pub(crate) fn new(request: Request) -> Self {
-        Self::with(Drain::new(START, request), Sums::default())
+        Self::with(START, Drain::new(START, request), Sums::default())
     }
 
     pub(crate) fn resume(request: Request, checkpoint: Checkpoint) -> Self {
+        Self::resume_at(START, request, checkpoint)
+    }
+
+    pub(crate) fn resume_at(now: Time, request: Request, checkpoint: Checkpoint) -> Self {
         let is_resumed = checkpoint.id == request.id;
         let sums = Sums {
             counts: if is_resumed {
@@ -121,13 +125,13 @@ impl Host {
             is_resumed,
             ..Sums::default()
         };
-        Self::with(Drain::resume(START, request, checkpoint), sums)
+        Self::with(now, Drain::resume(now, request, checkpoint), sums)
     }
 
-    fn with(drain: Drain, sums: Sums) -> Self {
+    fn with(now: Time, drain: Drain, sums: Sums) -> Self {
         Self {
             drain,
-            now: START,
+            now,
             open: Vec::new(),
             answered: BTreeMap::new(),
             version: 100,

@@ -11,7 +11,7 @@ use scupper_engine::{
 const HOUR: u64 = 3600;
 
 /// A policy that sorts pods into waves and holds them.
-fn modes() -> Request {
+pub(crate) fn modes() -> Request {
     Request {
         policies: vec![PolicyInfo {
             name: "modes".to_owned(),
@@ -23,7 +23,7 @@ fn modes() -> Request {
     }
 }
 
-fn wave(name: &str, pods: &[&str]) -> Wave {
+pub(crate) fn wave(name: &str, pods: &[&str]) -> Wave {
     Wave {
         name: name.to_owned(),
         pods: pods.iter().map(|pod| Uid::new(*pod)).collect(),
@@ -50,7 +50,7 @@ fn for_at_most(secs: u64, wave: Wave) -> Wave {
 }
 
 /// The planner chooses these waves, and deletes the pods with such names.
-fn sorts(waves: Vec<Wave>) -> impl FnOnce(&mut Plan) {
+pub(crate) fn sorts(waves: Vec<Wave>) -> impl FnOnce(&mut Plan) {
     move |plan| {
         for decision in &mut plan.decisions {
             if decision.pod.as_str().starts_with("delete") {
@@ -62,7 +62,7 @@ fn sorts(waves: Vec<Wave>) -> impl FnOnce(&mut Plan) {
 }
 
 /// A drain whose first plan has these waves, on a node that another client has cordoned.
-fn begun(pods: &[Pod], waves: Vec<Wave>) -> Host {
+pub(crate) fn begun(pods: &[Pod], waves: Vec<Wave>) -> Host {
     let cordoned = Node {
         unschedulable: true,
         ..node()
@@ -75,12 +75,12 @@ fn begun(pods: &[Pod], waves: Vec<Wave>) -> Host {
 }
 
 /// A pod comes, and the plan that is made then has these waves.
-fn comes(host: &mut Host, name: &str, waves: Vec<Wave>) {
+pub(crate) fn comes(host: &mut Host, name: &str, waves: Vec<Wave>) {
     host.handle(Event::PodApplied(pod(name))).wait(1_000);
     host.planned("modes", sorts(waves));
 }
 
-fn done(host: &mut Host, wave: &str) {
+pub(crate) fn done(host: &mut Host, wave: &str) {
     host.stepped(&format!("step modes before-wave wave {wave}"), StepOutcome::Done)
         .written("save");
 }
@@ -90,7 +90,7 @@ fn reopened(host: &mut Host) {
     assert!(host.written("save").last_checkpoint().done.is_empty());
 }
 
-fn pending(secs: u64) -> StepOutcome {
+pub(crate) fn pending(secs: u64) -> StepOutcome {
     StepOutcome::Pending {
         state: Vec::new(),
         again_after: Duration::from_secs(secs),
@@ -303,7 +303,8 @@ fn a_late_pod_is_forced_at_the_deadline_after_its_hook() {
     };
     host.begin_with(cordoned, &[pod("a")], &[])
         .planned("modes", sorts(vec![wave("one", &["a"])]))
-        .written("save");
+        .written("save holding")
+        .written("save evicting");
     done(&mut host, "one");
     comes(&mut host, "n", vec![wave("one", &["a", "n"])]);
     reopened(&mut host);

@@ -1,5 +1,6 @@
 //! The engine's behaviour, event by event: its commands and its notices.
 
+mod begun;
 mod budgets;
 mod cancel_annotation;
 mod cordon;
@@ -19,6 +20,7 @@ mod named_pods;
 mod newcomers;
 mod plans;
 mod raising;
+mod refused;
 mod resume;
 mod selector;
 mod skipping;

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use scupper_engine::{
-    Checkpoint, Event, Node, Outcome, Pod, Request, Settings, Uid, Verdict, digest_of_pods,
+    Checkpoint, Event, Node, Outcome, Plan, Pod, PodRef, Request, Settings, Time, Uid, Verdict,
+    digest_of_pods,
 };
 
-use crate::harness::{Host, START, controller, node, planner, pod, request};
+use crate::harness::{Host, PodPhase, START, controller, node, planner, pod, request};
 
 /// A request for these pods of the namespace `ns`.
 fn naming(names: &[&str]) -> Request {
@@ -86,6 +87,69 @@ fn a_policy_that_keeps_a_named_pod_is_named() {
         said.contains("ns/b") && said.contains("its GPU is healthy") && said.contains("[gpu]"),
         "{said}"
     );
+}
+
+/// The policy keeps these pods.
+fn keep(plan: &mut Plan, uids: &[&str]) {
+    let uids: Vec<Uid> = uids.iter().map(|uid| Uid::new(*uid)).collect();
+    for decision in &mut plan.decisions {
+        if uids.contains(&decision.pod) {
+            decision.verdict = Verdict::Keep;
+            decision.reason = "it holds none of the GPUs".to_owned();
+        }
+    }
+    for wave in &mut plan.waves {
+        wave.pods.retain(|uid| !uids.contains(uid));
+    }
+}
+
+/// A list of pods is older than the drain, and a pod that has ended holds nothing up.
+#[test]
+fn a_named_pod_that_has_finished_may_stay() {
+    let finished = Pod {
+        phase: PodPhase::Succeeded,
+        ..pod("a")
+    };
+    let pods = [finished, pod("b")];
+    let of_gpu = || Request {
+        policies: vec![planner("gpu")],
+        ..naming(&["a", "b"])
+    };
+    let mut host = Host::new(of_gpu());
+    host.begin(&pods).planned("gpu", |plan| keep(plan, &["a"]));
+    host.written("cordon")
+        .does("evict b")
+        .waits("ns/a Kept\nns/b EvictionRequested");
+    let mark = host.last_checkpoint();
+    // Another process makes the plan again.
+    let mut host = Host::resume(of_gpu(), mark.clone());
+    host.begin_with(marked(mark, true, "200"), &pods, &[])
+        .planned("gpu", |plan| keep(plan, &["a"]));
+    host.accepted("evict b").gone(&["b"]);
+    assert!(host.asks("list-pods"));
+    host.waits("ns/a Kept");
+}
+
+/// The request is for the pods that were there: this is another one.
+#[test]
+fn a_pod_that_comes_later_under_a_named_name_may_stay() {
+    let again = Pod {
+        id: PodRef {
+            uid: Uid::new("second"),
+            ..pod("a").id
+        },
+        created: Time::from_millis(1),
+        ..pod("a")
+    };
+    let mut host = Host::new(Request {
+        policies: vec![planner("gpu")],
+        ..naming(&["a"])
+    });
+    host.begin(&[pod("a"), pod("b")]).planned("gpu", |_| {});
+    host.written("cordon").accepted("evict a").gone(&["a"]).skip();
+    host.handle(Event::PodApplied(again)).wait(1_000);
+    host.planned("gpu", |plan| keep(plan, &["second"]))
+        .waits("ns/b Kept\nns/a Kept");
 }
 
 /// A drain of `a` that ends well, beside a pod that it does not name.

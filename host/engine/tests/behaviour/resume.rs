@@ -143,6 +143,13 @@ fn a_pod_that_may_not_be_evicted_is_awaited_once_the_node_is_cordoned() {
     let mut host = taken_up(request(), &checkpoint, &[bare.clone(), pod("a")]);
     host.does("evict a")
         .waits("ns/a EvictionRequested\nns/bare Refused");
+    let says =
+        "the plan does not allow its eviction: Pods that declare no controller (use --force to override)";
+    let waiting = host.drain.waiting();
+    assert!(
+        waiting.iter().any(|(_, reason)| reason.to_string() == says),
+        "{waiting:?}"
+    );
     host.accepted("evict a")
         .gone(&["a"])
         .does("")

@@ -34,7 +34,9 @@ fn evicting(request: Request, pods: &[Pod], limit: usize) -> Host {
     };
     let mut host = Host::new(request);
     host.handle(Event::EvictionLimit(limit));
-    host.begin_with(cordoned, pods, &[]).written("save").skip();
+    host.begin_with(cordoned, pods, &[])
+        .written("save holding")
+        .written("save evicting");
     host
 }
 
@@ -242,8 +244,8 @@ fn a_drain_that_begins_with_little_time_first_evicts() {
     };
     let mut host = Host::new(request.clone());
     host.begin_with(cordoned.clone(), &pods(1), &[budget(0)])
-        .written("save")
-        .does("");
+        .written("save holding")
+        .does("save evicting, not ours");
     // 50 seconds without the reserve of 10 and the grace period.
     host.wait(19_000).skip().waits("ns/p0 BudgetExhausted");
     assert!(!host.asks("delete"));
@@ -253,6 +255,6 @@ fn a_drain_that_begins_with_little_time_first_evicts() {
     request.deadline = Some(START + Duration::from_secs(25));
     let mut host = Host::new(request);
     host.begin_with(cordoned, &pods(1), &[budget(0)])
-        .written("save")
-        .does("delete p0 grace 15");
+        .written("save holding")
+        .does("delete p0 grace 15\nsave evicting, not ours");
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::harness::{Host, hooks, node, pod, request, uncordon_request};
 use scupper_engine::{
-    Checkpoint, Event, HookPhase, Node, Outcome, PolicyInfo, Request, StepOutcome, ToUndo, WaitingOn,
+    Checkpoint, Event, HookPhase, Node, Outcome, PolicyInfo, Request, StepOutcome, Time, ToUndo, WaitingOn,
 };
 
 const ALL: [HookPhase; 3] = [
@@ -122,9 +122,23 @@ fn a_cancel_that_a_policy_cannot_follow_lifts_the_cordon_and_leaves_the_record()
         let mark = host.last_checkpoint();
         assert_eq!(mark.to_undo, record(&[("slurm", words)]));
         assert!(!mark.own_cordon && !mark.is_under_way(), "{mark:?}");
-        assert_eq!(host.summary().to_undo, mark.to_undo);
+        let summary = host.summary();
+        assert_eq!(summary.to_undo, mark.to_undo);
+        assert_eq!(summary.kept_by, [""; 0]);
         assert_eq!(host.drain.to_undo(), mark.to_undo);
     }
+}
+
+#[test]
+fn the_end_of_a_drain_names_the_policies_that_keep_the_node_out_of_service() {
+    let mut host = under_way(vec![slurm()]);
+    host.wait(5_000).stepped("step slurm", StepOutcome::Done);
+    host.written("save").accepted("evict a").gone(&["a"]);
+    host.listed(&[]);
+    host.written("save finished");
+    let summary = host.summary();
+    assert_eq!(summary.kept_by, ["slurm"]);
+    assert_eq!(summary.to_undo, ToUndo::new(), "nothing of it is late");
 }
 
 #[test]
@@ -421,4 +435,16 @@ fn a_policy_has_acted_in_the_hooks_of_a_pod_that_is_gone() {
     host.gone(&["a"])
         .stepped("step slurm before-evict pod b", failed("no token"));
     assert_eq!(host.drain.to_undo(), record(&[("slurm", "")]));
+}
+
+/// Its process comes too late, and finds in the Lease what its hooks, or those of an earlier drain, have left.
+#[test]
+fn a_drain_that_is_over_as_it_begins_names_what_is_left() {
+    let mut host = Host::new(Request {
+        deadline: Some(Time::from_millis(1)),
+        ..request()
+    });
+    host.drain
+        .recall_to_undo(record(&[("slurm", "")]), BTreeSet::new());
+    assert_eq!(host.summary().kept_by, ["slurm"]);
 }

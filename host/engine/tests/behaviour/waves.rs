@@ -54,7 +54,8 @@ fn a_wave_past_its_time_no_longer_blocks_the_next_and_is_still_evicted() {
         ..wave("apps", &["a", "b"])
     };
     let mut host = in_waves(vec![apps, wave("storage", &["s"])]);
-    host.accepted("evict a")
+    host.written("save evicting")
+        .accepted("evict a")
         .handle(Event::PodApplied(crate::harness::ending(pod("a"))));
     let refused = || scupper_engine::EvictAnswer::Forbidden {
         message: String::new(),
@@ -142,7 +143,8 @@ fn the_drivers_own_pod_is_evicted_when_no_other_is_left() {
         };
         plan.waves = vec![apps, wave("driver", &["own"])];
     });
-    host.written("cordon").does("evict a").accepted("evict a");
+    host.written("cordon").does("evict a\nsave evicting, ours");
+    host.written("save evicting").accepted("evict a");
     // The first wave's time has expired, but its pods are still here.
     host.wait(20_000).does("");
     host.handle(Event::PodApplied(pod("late"))).gone(&["a"]).does("");
@@ -154,6 +156,34 @@ fn the_drivers_own_pod_is_evicted_when_no_other_is_left() {
         .accepted("evict late")
         .gone(&["late"])
         .does("evict own");
+}
+
+/// The second wave's name says that it is held for ten minutes from the start of the drain.
+#[test]
+fn a_limited_wave_holds_a_held_one_up_no_longer_than_that_is_held() {
+    for (hook_takes, then_waits) in [(600_000, 0), (400_000, 200_000)] {
+        let mut host = Host::new(Request {
+            policies: vec![planner("waves"), hooks("slurm", &[HookPhase::BeforeDrain])],
+            ..request()
+        });
+        host.begin(&[pod("a"), pod("b")]).planned("waves", |plan| {
+            let all = Wave {
+                timeout: Some(Duration::from_secs(600)),
+                ..wave("all", &["a"])
+            };
+            plan.waves = vec![all, wave("jobs-after-10m", &["b"])];
+        });
+        host.written("cordon").wait(hook_takes);
+        host.stepped("step slurm before-drain", StepOutcome::Done)
+            .written("save");
+        assert!(host.asks("evict a"));
+        if then_waits > 0 {
+            host.wait(then_waits - 1);
+            assert!(!host.asks("evict b"), "after {hook_takes} ms");
+            host.wait(1);
+        }
+        assert!(host.asks("evict b"), "after {hook_takes} ms");
+    }
 }
 
 /// Another client deletes the pods of the first wave ten seconds after its hook has begun, and the second takes 100.

@@ -81,7 +81,8 @@ fn wave(wave: types::WaveResult) -> Wave {
         pods: wave.pods.into_iter().map(uid).collect(),
         max_parallel: wave.max_parallel,
         timeout: wave.timeout.map(Duration::from_millis),
-        max_grace_seconds: wave.max_grace_period_seconds,
+        // With 0 the API server would forget a pod whose containers still run; drivers may not ask for that.
+        max_grace_seconds: wave.max_grace_period_seconds.map(|seconds| seconds.max(1)),
         policy: String::new(),
     }
 }

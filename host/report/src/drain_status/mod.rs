@@ -25,7 +25,7 @@ pub use plan::PlanSummary;
 pub(super) use plan::PodGroup;
 pub use surge::SurgeSummary;
 pub use text::subject_text;
-pub(super) use text::{contains_duration, for_so_long, pod_text, reason_text};
+pub(super) use text::{HOOK_RUNS, contains_duration, for_so_long, pod_text, reason_text};
 pub use volumes::VolumesStatus;
 pub(super) use volumes::volumes_to_json;
 pub use wire::{decode as status_from_text, encode as status_to_text};

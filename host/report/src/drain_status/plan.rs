@@ -22,6 +22,8 @@ pub struct PlanSummary {
     pub waves: Vec<PodGroup>,
     /// The pods that are kept, by reason.
     pub stays: Vec<PodGroup>,
+    /// The pods that may not leave, by reason. The drain waits until they are gone.
+    pub refused: Vec<PodGroup>,
     /// The restarts of Deployments.
     pub surge: SurgeSummary,
 }
@@ -29,7 +31,7 @@ pub struct PlanSummary {
 /// Pods with the same wave or the same reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodGroup {
-    /// The wave's name, or the reason why the pods are kept.
+    /// The wave's name, or the reason why the pods are kept or may not leave.
     pub what: String,
     /// The policy that decided this.
     pub policy: String,
@@ -45,19 +47,14 @@ impl PlanSummary {
         let leaving = plan.leaving().count();
         let waves = plan.waves.iter();
         let waves = waves.map(|wave| PodGroup::of(&wave.name, &wave.policy, &wave.pods));
-        let mut kept: BTreeMap<(&str, &str), Vec<Uid>> = BTreeMap::new();
-        let keep = |verdict| verdict == Verdict::Keep;
-        for decision in plan.decisions.iter().filter(|decision| keep(decision.verdict)) {
-            let group = kept.entry((&decision.reason, &decision.policy)).or_default();
-            group.push(decision.pod.clone());
-        }
-        let stays = kept.iter();
-        let stays = stays.map(|((reason, policy), pods)| PodGroup::of(reason, policy, pods));
+        let kept = plan.decisions.iter();
+        let kept = kept.filter(|decision| decision.verdict == Verdict::Keep);
         Self {
             leaving: number(leaving),
-            staying: number(plan.decisions.len() - leaving),
+            staying: number(kept.count()),
             waves: waves.collect(),
-            stays: stays.collect(),
+            stays: by_reason(plan, Verdict::Keep),
+            refused: by_reason(plan, Verdict::Refuse),
             surge: SurgeSummary::of(&plan.surge),
         }
     }
@@ -68,10 +65,15 @@ impl PlanSummary {
             count(self.leaving as usize, "pod"),
             count(self.waves.len(), "wave"),
         );
-        format!("{leaving} to evict in {waves}, {} to keep", self.staying)
+        let refused: usize = self.refused.iter().map(PodGroup::len).sum();
+        let refused = match refused {
+            0 => String::new(),
+            refused => format!(", {refused} may not leave"),
+        };
+        format!("{leaving} to evict in {waves}, {} to keep{refused}", self.staying)
     }
 
-    /// The lines below the summary: one for each wave and one for each reason to keep pods.
+    /// The lines below the summary: one for each wave, and one for each reason to keep pods or not to let them leave.
     pub fn groups(&self, name: impl Fn(&Uid) -> Option<String>) -> Vec<String> {
         let pods = |group: &PodGroup| {
             let names: Vec<_> = group.pods.iter().filter_map(&name).collect();
@@ -91,15 +93,38 @@ impl PlanSummary {
                 pods(wave)
             ));
         }
-        for group in &self.stays {
+        let stays = self.stays.iter().map(|group| ("stays", group));
+        let refused = self.refused.iter().map(|group| ("may not leave", group));
+        for (what, group) in stays.chain(refused) {
             let (reason, policy) = (one_line(&group.what), one_line(&group.policy));
-            lines.push(format!("stays: {} ({reason}) [{policy}]", pods(group)));
+            lines.push(format!("{what}: {} ({reason}) [{policy}]", pods(group)));
         }
         lines
     }
 }
 
+/// The pods with this verdict, by reason.
+fn by_reason(plan: &Plan, verdict: Verdict) -> Vec<PodGroup> {
+    let mut groups: BTreeMap<(&str, &str), Vec<Uid>> = BTreeMap::new();
+    for decision in plan
+        .decisions
+        .iter()
+        .filter(|decision| decision.verdict == verdict)
+    {
+        let group = groups.entry((&decision.reason, &decision.policy)).or_default();
+        group.push(decision.pod.clone());
+    }
+    let groups = groups.iter();
+    groups
+        .map(|((reason, policy), pods)| PodGroup::of(reason, policy, pods))
+        .collect()
+}
+
 impl PodGroup {
+    fn len(&self) -> usize {
+        self.pods.len() + self.more as usize
+    }
+
     fn of(what: &str, policy: &str, pods: &[Uid]) -> Self {
         Self {
             what: what.to_owned(),

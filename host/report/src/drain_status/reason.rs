@@ -31,7 +31,9 @@ pub(super) fn to_wire(reason: &Reason) -> WireReason {
         ..WireReason::default()
     };
     match reason {
-        Reason::PlannerFailed { policy, message } => (wire.who, wire.text) = (short(policy), short(message)),
+        Reason::PlannerFailed { policy, message } | Reason::Refused { policy, message } => {
+            (wire.who, wire.text) = (short(policy), short(message));
+        }
         Reason::Surging { workload, method } => {
             (wire.who, wire.text) = (short(workload), method.name().to_owned());
         }
@@ -65,8 +67,7 @@ pub(super) fn to_wire(reason: &Reason) -> WireReason {
         | Reason::UidDisproved
         | Reason::AwaitingCompletion
         | Reason::NodeUncordoned
-        | Reason::DriverStopping
-        | Reason::Refused => {}
+        | Reason::DriverStopping => {}
     }
     wire
 }
@@ -125,7 +126,7 @@ pub(super) fn from_wire(wire: WireReason) -> Option<Reason> {
             toleration: who,
         },
         "DriverStopping" => Reason::DriverStopping,
-        "Refused" => Reason::Refused,
+        "Refused" => Reason::Refused { policy: who, message },
         _ => return None,
     })
 }

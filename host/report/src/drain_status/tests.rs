@@ -100,7 +100,10 @@ fn reasons() -> Vec<Reason> {
             toleration: "every taint".to_owned(),
         },
         Reason::DriverStopping,
-        Reason::Refused,
+        Reason::Refused {
+            policy: "gpu".to_owned(),
+            message: message(),
+        },
     ]
 }
 
@@ -171,6 +174,7 @@ fn kept_fields_survive_a_round_trip() {
         staying: 1,
         waves: vec![group("all")],
         stays: vec![group("ignoring DaemonSet-managed Pods")],
+        refused: vec![group("Pods that declare no controller")],
         surge: SurgeSummary::of(&crate::tests::samples::surges()),
     });
     assert_eq!(view.pods.len(), reasons().len());

@@ -8,6 +8,9 @@ use scupper_engine::{HumanDuration, PodRef, Reason, Subject, Time, Uid, WaitingO
 use super::{HookStatus, WaveStatus};
 use crate::messages::{count, one_line};
 
+/// What a hook does that has not finished.
+pub(crate) const HOOK_RUNS: &str = ", running";
+
 impl WaveStatus {
     /// `1 of 2, web`
     pub(crate) fn text(&self) -> String {
@@ -22,7 +25,7 @@ impl WaveStatus {
 }
 
 impl HookStatus {
-    /// `slurm before-drain of wave web`; `of`: the subject as text.
+    /// `slurm before-wave of web`; `of`: the subject as text.
     fn title(&self, of: &str) -> String {
         format!("{} {}{of}", self.policy, self.phase)
     }
@@ -30,7 +33,7 @@ impl HookStatus {
     /// `slurm before-drain, running for 12s: 2 jobs run`
     pub(crate) fn running_text(&self, of: &str, now: Time) -> String {
         let so_long = for_so_long(now.since(self.since));
-        format!("{}, running{so_long}{}", self.title(of), self.progress_text())
+        format!("{}{HOOK_RUNS}{so_long}{}", self.title(of), self.progress_text())
     }
 
     /// `slurm finished before-drain after 12s`
@@ -134,7 +137,8 @@ pub(crate) fn reason_text(reason: &Reason, now: Time) -> String {
 pub fn subject_text(subject: &Subject, name: impl Fn(&Uid) -> Option<String>) -> String {
     match subject {
         Subject::Node => String::new(),
-        Subject::Wave(wave) => format!(" of wave {wave}"),
+        // The hook's phase says that it is a wave.
+        Subject::Wave(wave) => format!(" of {wave}"),
         Subject::Pod(uid) => match name(uid) {
             Some(pod) => format!(" of {pod}"),
             None => format!(" of pod {uid}"),

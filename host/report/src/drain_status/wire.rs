@@ -58,6 +58,8 @@ struct WirePlan {
     staying: u32,
     waves: Vec<WireGroup>,
     stays: Vec<WireGroup>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    refused: Vec<WireGroup>,
     #[serde(default, skip_serializing_if = "SurgeSummary::is_empty")]
     surge: SurgeSummary,
 }
@@ -148,6 +150,7 @@ fn plan_to_wire(plan: &PlanSummary) -> WirePlan {
         staying: plan.staying,
         waves: groups(&plan.waves),
         stays: groups(&plan.stays),
+        refused: groups(&plan.refused),
         surge: plan.surge.shortened(GROUPS),
     }
 }
@@ -167,6 +170,7 @@ fn plan_from_wire(wire: WirePlan) -> PlanSummary {
         staying: wire.staying,
         waves: groups(wire.waves),
         stays: groups(wire.stays),
+        refused: groups(wire.refused),
         surge: wire.surge,
     }
 }

@@ -68,8 +68,26 @@ pub(super) fn of_pod(
         Reason::PlannerFailed { policy, .. } => {
             format!("scupper plan {node} --config scupper.yaml    # what the planner of {policy} says")
         }
+        Reason::Refused { message, .. } => of_refused(pod, node, message),
         _ => return None,
     })
+}
+
+/// The first draft names the flag that a pod needs.
+fn of_refused(pod: &PodRef, node: &str, message: &str) -> String {
+    const FLAG: &str = "(use --";
+    let flag = message
+        .split_once(FLAG)
+        .and_then(|(_, flag)| flag.split_whitespace().next());
+    match flag {
+        Some(flag) => format!(
+            "scupper cancel {node}    # then drain it with --{flag}; for a driver's drains its configuration has drain.{flag}"
+        ),
+        None => format!(
+            "kubectl -n {} delete pod {}    # if it is not needed",
+            pod.namespace, pod.name
+        ),
+    }
 }
 
 /// Waiting does not open every budget. The advice is then another replica where that is enough, because no pod is lost.
@@ -149,7 +167,9 @@ pub(super) fn of_abandoned(drain: &Checkpoint, node: &str) -> String {
             format!("scupper cancel {node}    # completes the roll-back")
         }
         (Trigger::Command, _) => {
-            format!("scupper drain {node}    # continues it; scupper cancel {node} undoes it")
+            format!(
+                "scupper drain {node}    # continues it, with the flags that it was begun with; scupper cancel {node} undoes it"
+            )
         }
         (_, phase) => {
             let (it, by_hand) = match phase {
@@ -266,6 +286,26 @@ mod tests {
         assert!(
             waits.contains("it allows an eviction once another pod is ready elsewhere"),
             "{waits}"
+        );
+    }
+
+    #[test]
+    fn a_pod_that_may_not_leave_needs_a_flag_or_is_deleted() {
+        let advice = |policy: &str, message: &str| {
+            let reason = Reason::Refused {
+                policy: policy.to_owned(),
+                message: message.to_owned(),
+            };
+            of_pod(&reason, &crate::fixture::pod("web"), "worker-1", None, None).unwrap()
+        };
+        assert_eq!(
+            advice("", "DaemonSet-managed Pods (use --ignore-daemonsets to ignore)"),
+            "scupper cancel worker-1    # then drain it with --ignore-daemonsets; for a driver's drains its configuration has \
+             drain.ignore-daemonsets"
+        );
+        assert_eq!(
+            advice("gpu", "its annotations name no GPU"),
+            "kubectl -n shop delete pod web    # if it is not needed"
         );
     }
 

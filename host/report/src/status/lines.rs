@@ -18,6 +18,9 @@ const TRANSITION: &str = "LifecycleTransition";
 /// Conditions that concern a drain.
 const CONDITIONS: [&str; 4] = ["DrainInProgress", "Drained", TRANSITION, "MaintenanceInProgress"];
 
+/// Where a drain stands that has failed.
+pub(crate) const UNDONE: &str = "ended without draining the node";
+
 /// The lines for people.
 pub fn status_lines(status: &NodeStatus, now: Time, list: PodList) -> Vec<String> {
     let held = status.remaining_pods(now);
@@ -304,7 +307,7 @@ fn abandoned_line(status: &NodeStatus, mark: &Checkpoint, now: Time) -> Option<S
 fn phase_text(status: &NodeStatus, mark: &Checkpoint, now: Time) -> &'static str {
     match status.phase(mark, now) {
         Phase::Holding if status.hooks(now).is_empty() => "draining",
-        _ if is_undone(status, mark, now) => "ended without draining the node",
+        _ if is_undone(status, mark, now) => UNDONE,
         phase => phase.text(),
     }
 }

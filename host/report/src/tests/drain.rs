@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use scupper_api::{ClaimStatus, LifecycleEvent, NodeCondition};
-use scupper_engine::{Condition, Intent, Node, Notice, Outcome, Phase, Request, Time, Uid};
+use scupper_engine::{Condition, Intent, Node, Notice, Outcome, Phase, Reason, Removal, Request, Time, Uid};
 
 use super::super::conditions::{COMPLETED, STARTED};
-use super::super::fixture::{mark, node, request, status};
+use super::super::fixture::{mark, node, pod, request, status};
 use super::super::{
-    BlockedCondition, DrainOutput, DrainStatus, Format, HookStatus, NodeEvent, PodEvents, PolicyMessage,
-    ProgressBoard, StatusBuilder, conditions_for, conditions_of_abandoned, conditions_of_started,
-    conditions_of_uncordoned, event_for, policy_event_note,
+    BlockedCondition, DrainLines, DrainOutput, DrainStatus, Format, HookStatus, NodeEvent, PodEvents,
+    PolicyMessage, ProgressBoard, StatusBuilder, conditions_for, conditions_of_abandoned,
+    conditions_of_started, conditions_of_uncordoned, event_for, policy_event_note,
 };
 use super::accepted;
 use super::samples::{NOW, ago, endings, estimate, outcomes, pods, raising_plan, reasons, story, waiting};
@@ -341,4 +341,64 @@ fn every_blocker_and_every_end_has_a_colour() {
         assert_eq!(found == Some(Tone::Done), outcome.is_success(), "{outcome:?}");
         assert!(found.is_some(), "{outcome:?}");
     }
+}
+
+/// A hook that waits has a colour, one that has finished has none.
+#[test]
+fn a_hook_that_holds_a_drain_up_has_a_colour() {
+    let (mut progress, _) = DrainLines::begin(ago(72), &request());
+    for notice in story() {
+        let tone = match &notice {
+            Notice::HookWaiting { .. } => Some(Tone::Blocks),
+            Notice::HookDone { .. } => None,
+            _ => continue,
+        };
+        let lines = progress.lines(NOW, &notice);
+        assert_eq!(tone_of(&lines[0]).map(|(_, tone)| tone), tone, "{lines:#?}");
+    }
+}
+
+/// A budget holds up hundreds of pods: the first three tell why, the others are counted, until one of the three has left.
+#[test]
+fn pods_that_wait_for_the_same_are_counted_from_the_fourth_on() {
+    let (mut progress, _) = DrainLines::begin(NOW, &request());
+    let at = |millis| NOW + Duration::from_millis(millis);
+    let waits = |number: u32| Notice::PodWaits {
+        pod: pod(&format!("web-{number}")),
+        reason: Reason::BudgetExhausted {
+            budget: "web".to_owned(),
+            message: "it needs 8 healthy pods and has 8".to_owned(),
+        },
+    };
+    let why = "disruption budget web does not allow it: it needs 8 healthy pods and has 8";
+    for number in 0..3 {
+        let line = format!("      0.0s  waits    shop/web-{number}: {why}");
+        assert_eq!(progress.lines(at(0), &waits(number)), [line]);
+    }
+    for number in 3..9 {
+        assert_eq!(progress.lines(at(100), &waits(number)), [""; 0]);
+    }
+    let leaves = |number: u32| Notice::PodLeaving {
+        pod: pod(&format!("web-{number}")),
+        by: Removal::Evict,
+    };
+    let evict = |number: u32| format!("      0.2s  evict    shop/web-{number} (was held up for 0.1s)");
+    assert_eq!(progress.lines(at(200), &leaves(8)), [evict(8)]);
+    assert_eq!(progress.turn(at(900)), [""; 0], "more may come");
+    let more = format!("      1.1s  waits    and 5 more pods of shop wait for the same: {why}");
+    assert_eq!(progress.turn(at(1100)), [more]);
+    assert_eq!(progress.turn(at(9000)), [""; 0]);
+    // Another has left; what one more waits for is told again.
+    assert_eq!(progress.lines(at(9000), &leaves(0)).len(), 1);
+    assert_eq!(
+        progress.lines(at(9000), &waits(9)),
+        [format!("      9.0s  waits    shop/web-9: {why}")]
+    );
+    // What is left to tell is told before the end.
+    assert_eq!(progress.lines(at(9000), &waits(10)), [""; 0]);
+    let lines = progress.lines(at(9100), &endings()[0]);
+    assert_eq!(
+        lines[0],
+        format!("      9.1s  waits    and 1 more pod of shop waits for the same: {why}")
+    );
 }

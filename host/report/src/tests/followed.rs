@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use scupper_engine::{HookPhase, Subject, WaitingOn};
+use scupper_engine::{HookPhase, Reason, Subject, WaitingOn};
 
 use super::super::fixture::pod;
 use super::super::follow_output::FollowEvent;
 use super::super::messages::count;
 use super::super::{
-    FollowOutput, ForceStatus, ForcedNames, Format, HookStatus, PlanSummary, PolicyMessage, VolumesStatus,
-    WaveStatus,
+    FollowOutput, ForceStatus, ForcedNames, Format, HookStatus, MoreWaits, PlanSummary, PolicyMessage,
+    VolumesStatus, WaveStatus,
 };
 use super::samples::{NOW, ago, estimate, plan, pods, raising_plan, reasons, volumes_left};
 use super::{Variants, accepted, complete, variants};
 
-variants!(FollowEvent: CordonedFirst Requested Joined State Queued Unclaimed Bounded NotReady Condition Planned Estimated Wave Uncordoned PolicyMessage Hook HookDone Volumes PodWaits
-    Forced MoreForced PodGone Withdrawn Detached Ended);
+variants!(FollowEvent: CordonedFirst Requested Joined State Queued Unclaimed Bounded NotReady Condition Planned Estimated Wave Uncordoned
+    PolicyMessage Hook HookDone Volumes PodWaits MoreWait Forced MoreForced PodGone Withdrawn Detached Ended);
 
 fn hook(progress: &str) -> HookStatus {
     HookStatus {
@@ -150,8 +150,17 @@ fn story() -> Vec<FollowEvent> {
     let waits = reasons().into_iter().map(|reason| FollowEvent::PodWaits {
         pod: pod("web-2"),
         reason,
+        is_counted: false,
     });
     all.extend(waits);
+    let counted = ["web-3", "web-4"].map(|name| (pod(name), Reason::ParallelLimit));
+    let more = MoreWaits::of(counted.iter().map(|(pod, reason)| (pod, reason)));
+    all.extend(counted.into_iter().map(|(pod, reason)| FollowEvent::PodWaits {
+        pod,
+        reason,
+        is_counted: true,
+    }));
+    all.extend(more.into_iter().map(FollowEvent::MoreWait));
     for message in ["", "Drained in 1m12s: every pod to evict is gone"] {
         all.push(FollowEvent::Ended {
             outcome: text("Drained"),

@@ -60,7 +60,10 @@ pub(super) fn reasons() -> Vec<Reason> {
         Reason::AwaitingCompletion,
         Reason::NodeUncordoned,
         Reason::DriverStopping,
-        Reason::Refused,
+        Reason::Refused {
+            policy: String::new(),
+            message: text("Pods that declare no controller (use --force to override)"),
+        },
         Reason::Terminating {
             until: NOW + Duration::from_secs(12),
         },

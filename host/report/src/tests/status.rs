@@ -16,7 +16,8 @@ use super::super::{
 };
 use super::samples::{NOW, ago, budget, estimate, phases, pods, volumes_left, waiting, waits_for};
 use super::{Variants, accepted, complete, pretty, variants};
-use scupper_screen::Size;
+use crate::tone_of;
+use scupper_screen::{Size, Tone};
 
 variants!(LeaseHolder: Unknown Free Held Abandoned);
 
@@ -395,6 +396,23 @@ fn status_as_text() {
         .map(|status| status_lines(&status, NOW, PodList::default()).join("\n"));
     let texts = texts.collect::<Vec<_>>().join("\n\n");
     accepted("status-text", &format!("{texts}\n\n{}", every_head()));
+}
+
+/// The word that has a colour in the line about this.
+fn tone_of_line(lines: &[String], topic: &str) -> Option<Tone> {
+    let line = lines.iter().find(|line| line.starts_with(&format!("  {topic} ")));
+    let line = line.unwrap_or_else(|| panic!("no line about {topic}: {lines:#?}"));
+    tone_of(line).map(|(_, tone)| tone)
+}
+
+/// The lines are those that are printed: a text that changes must not lose its colour.
+#[test]
+fn a_failed_drain_and_a_hook_that_waits_have_a_colour() {
+    let lines = |status: &NodeStatus| status_lines(status, NOW, PodList::default());
+    let tone = |phase, topic| tone_of_line(&lines(&bare(begun("command", phase))), topic);
+    assert_eq!(tone(Phase::Finished, "drain"), Some(Tone::Wrong));
+    assert_eq!(tone(Phase::Evicting, "drain"), None);
+    assert_eq!(tone_of_line(&lines(&from_driver()), "hook"), Some(Tone::Blocks));
 }
 
 #[test]

@@ -41,8 +41,6 @@ pub(super) enum DemoError {
     Folder(#[source] std::io::Error),
     #[error("could not start the driver")]
     Driver(#[source] DriverError),
-    #[error("could not show the status of the nodes")]
-    Status(#[source] scupper::CommandError),
     #[error(transparent)]
     Environment(OptionsError),
     #[error("{event} did not end: {message}")]

@@ -9,7 +9,7 @@ use scupper_simulator::{api, kubelet};
 
 use super::demo_cluster::DemoError;
 
-variants!(DemoError: Server Scene Client Kubelet Folder Driver Status Environment Stuck Command Slurm OpenStack Signals Stopped);
+variants!(DemoError: Server Scene Client Kubelet Folder Driver Environment Stuck Command Slurm OpenStack Signals Stopped);
 
 fn denied() -> io::Error {
     io::Error::from(io::ErrorKind::PermissionDenied)
@@ -37,7 +37,6 @@ fn every_error() {
     let mut all = simulated();
     all.extend([
         DemoError::Driver(DriverError::LifecycleNotServed),
-        DemoError::Status(scupper::CommandError::Driver(DriverError::LifecycleNotServed)),
         DemoError::Environment(options),
         DemoError::Stuck {
             event: "drain-worker-1".to_owned(),

@@ -57,7 +57,6 @@ pub(crate) async fn run(args: &DemoArgs, format: Format, screen: &Arc<Screen>) -
     match played {
         Ok(()) | Err(DemoError::Stopped) => Exit::Done.into(),
         Err(DemoError::Driver(error)) => scupper::driver_failed(&error),
-        Err(DemoError::Status(error)) => scupper::failed(&error),
         Err(DemoError::Environment(error)) => scupper::wrong_options(&error),
         Err(error) => fail(&error, Exit::Bug),
     }

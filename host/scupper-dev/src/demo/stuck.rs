@@ -1,5 +1,7 @@
-//! `scupper demo --stuck`: two drains that are stuck for three reasons, and how `scupper status` explains each.
+//! `scupper demo --stuck`: two drains that are stuck for three reasons, and how `scupper plan` and `scupper status` explain
+//! each.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,16 +11,16 @@ use serde_json::json;
 
 use super::demo_cluster::{AbortOnDrop, DRIVER, DemoCluster, DemoError, until};
 use super::{DemoOutput, cluster_objects, policies, reported};
-use scupper::{StatusNews, StatusOptions};
-use scupper_cluster::LEASE_NAMESPACE;
-use scupper_common::clock::Clock;
-use scupper_driver::{NodeSelection, Output};
-use scupper_report::{Format, PodList, STATUS_ANNOTATION, status_lines, status_to_json};
+use scupper_driver::Output;
+use scupper_report::{Format, STATUS_ANNOTATION};
 use scupper_screen::PrefixedWriter;
 
 const SHOP: &str = "worker-1";
 const SLURM: &str = "worker-2";
 const SPARE: &str = "worker-3";
+
+/// The shop's replicas, all of them on its node. Its budget needs each.
+const CARTS: u32 = 3;
 
 /// What each driver must report before the demo shows its status.
 const HOLDS: [(&str, &[&str]); 2] = [
@@ -37,9 +39,11 @@ pub(super) async fn run(policy: &Path, output: &DemoOutput) -> Result<(), DemoEr
     let operator = slinky::run(cluster.store(), move |happening| report(&reported(&happening)));
     let _operator = AbortOnDrop(tokio::spawn(operator));
     say(
-        "A simulated cluster whose drains get stuck. On worker-1 a shop has one replica and a budget that needs it, and no",
+        "A simulated cluster whose drains get stuck. On worker-1 a shop has three replicas and a budget that needs all of them,",
     );
-    say("controller removes the finalizer of a report. On worker-2 a Slurm worker has a job of one hour.");
+    say(
+        "and no controller removes the finalizer of a report. On worker-2 a Slurm worker has a job of one hour.",
+    );
     let shop = DemoCluster::set_with_output(
         Arc::clone(&cluster),
         SHOP,
@@ -56,13 +60,18 @@ pub(super) async fn run(policy: &Path, output: &DemoOutput) -> Result<(), DemoEr
         lines_of(SLURM, output),
     )
     .await?;
-    say("\n$ kubectl create -f drain-worker-1.yaml -f drain-worker-2.yaml");
+    say("\nWould worker-1 become empty?");
+    typed(&["plan", SHOP], &shop, output).await?;
+    say("\nNot by itself. Drained all the same, by two LifecycleEvents:");
+    say("$ kubectl create -f drain-worker-1.yaml -f drain-worker-2.yaml");
     shop.ask("drain-worker-1", DRIVER)?;
     slurm.ask("drain-worker-2", DRIVER)?;
     held_up(&store).await?;
 
-    say("\n$ scupper status worker-1 worker-2");
-    show_status(&shop, output).await?;
+    say("\nWho waits on this cluster, and for what?");
+    typed(&["status"], &shop, output).await?;
+    say("");
+    typed(&["status", SHOP, SLURM], &shop, output).await?;
 
     say("\nThe three next commands, one for each:");
     help(&store, &say).map_err(DemoError::Scene)?;
@@ -74,9 +83,12 @@ pub(super) async fn run(policy: &Path, output: &DemoOutput) -> Result<(), DemoEr
 }
 
 fn build(store: &Store) -> Result<(), StoreError> {
-    let cart = objects::pod("shop", "cart-1", SHOP)
-        .owner_replicaset("cart")
-        .label("app", "cart");
+    let carts = (1..=CARTS).map(|number| {
+        objects::pod("shop", &format!("cart-{number}"), SHOP)
+            .owner_replicaset("cart")
+            .label("app", "cart")
+            .build()
+    });
     let report = objects::pod("reports", "monthly-1", SHOP)
         .owner_replicaset("monthly")
         .grace(1);
@@ -90,20 +102,19 @@ fn build(store: &Store) -> Result<(), StoreError> {
         objects::node(SHOP).build(),
         objects::node(SLURM).build(),
         objects::node(SPARE).build(),
-        objects::budget("shop", "cart", &[("app", "cart")], 1),
-        cart.build(),
-        objects::replica_set("shop", "cart", 1)
+        objects::budget("shop", "cart", &[("app", "cart")], CARTS),
+        objects::replica_set("shop", "cart", CARTS)
             .with(
                 "/status",
-                json!({"observedGeneration": 1, "replicas": 1, "readyReplicas": 1}),
+                json!({"observedGeneration": 1, "replicas": CARTS, "readyReplicas": CARTS}),
             )
             .build(),
         report.takes(0.4).finalizer("reports.example.com/archive").build(),
         site.build(),
         worker.annotation("testbed/job-ends", "3600").build(),
     ];
-    objects
-        .into_iter()
+    carts
+        .chain(objects)
         .try_for_each(|object| store.apply(object).map(drop))
 }
 
@@ -136,39 +147,39 @@ async fn held_up(store: &Store) -> Result<(), DemoError> {
     until(all).await.ok_or_else(stuck)
 }
 
-async fn show_status(demo_cluster: &DemoCluster, output: &DemoOutput) -> Result<(), DemoError> {
-    let clock = Clock::System;
-    let options = StatusOptions {
-        connection: demo_cluster.kubeconfig().into(),
-        nodes: NodeSelection::Named(vec![SHOP.to_owned(), SLURM.to_owned()]),
-        clock,
-        lease_namespace: LEASE_NAMESPACE.to_owned(),
-        watch: false,
+/// Runs a command of `scupper` as it is typed.
+async fn typed(words: &[&str], cluster: &DemoCluster, output: &DemoOutput) -> Result<(), DemoError> {
+    let line = format!("scupper {}", words.join(" "));
+    output.speaker()(&format!("$ {line}"));
+    // A command prints past the screen.
+    output.screen.written().await;
+    let kubeconfig = cluster.kubeconfig();
+    let format = match output.format {
+        Format::Human => "human",
+        Format::Json => "json",
     };
-    let report = |news: StatusNews<'_>| {
-        let StatusNews::Status(status) = news else {
-            return;
-        };
-        let now = clock.now();
-        output.screen.print(&match output.format {
-            Format::Human => status_lines(status, now, PodList::default()).join("\n"),
-            Format::Json => status_to_json(status, now).to_string(),
-        });
-    };
-    scupper::status(options, report).await.map_err(DemoError::Status)
+    let arguments = words.iter().copied().map(OsStr::new);
+    let arguments = arguments.chain(["--output", format, "--kubeconfig"].map(OsStr::new));
+    let ran = scupper::typed(arguments.chain([kubeconfig.as_os_str()]), &output.screen).await;
+    ran.map(drop).map_err(|error| DemoError::Command {
+        typed: line,
+        message: error.to_string(),
+    })
 }
 
 /// The engineer's commands, and their results.
 fn help(store: &Store, say: &impl Fn(&str)) -> Result<(), StoreError> {
-    say("$ kubectl -n shop scale replicaset cart --replicas 2");
+    say("$ kubectl -n shop scale replicaset cart --replicas 4");
     store.edit("replicasets.apps", "shop", "cart", |set| {
         if let Some(replicas) = set.pointer_mut("/spec/replicas") {
-            *replicas = json!(2);
+            *replicas = json!(CARTS + 1);
         }
     })?;
     say("$ kubectl -n reports patch pod monthly-1 --type=merge -p '{\"metadata\":{\"finalizers\":null}}'");
     store.delete("pods", "reports", "monthly-1");
-    say("$ kubectl exec -n slurm slurm-controller-0 -- scancel --nodelist gpu-0");
+    say(
+        "$ kubectl exec -n slurm slurm-controller-0 -- scancel --nodelist gpu-0    # if the owner of the job agrees",
+    );
     store.edit("pods", "slurm", "gpu-0", |pod| {
         cluster_objects::annotate(pod, "testbed/job-ends", "0");
     })?;

@@ -11,10 +11,21 @@ const NEW_EXAMPLES: &str = "\
 Examples:
   scupper policy new keep-training          a planner: which pods leave, and in which order
   scupper policy new tell-slurm --hooks     what must happen before they leave";
+const BUILD_EXAMPLES: &str = "\
+Examples:
+  scupper policy build                      the crate in this directory
+  scupper policy build keep-training --out dist/";
 const TEST_EXAMPLES: &str = "\
 Examples:
   scupper policy test                       all scenarios of the crate in this directory
   scupper policy test scenarios/gpu.yaml    one of them";
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  scupper policy check policy.wasm --config scupper.yaml
+  scupper policy check policy.wasm --grant node-annotations:example.com/ --set poll-seconds=10";
+const INSPECT_EXAMPLES: &str = "\
+Examples:
+  scupper policy inspect policy.wasm";
 const RUN_EXAMPLES: &str = "\
 Examples:
   kubectl get node,pods,pdb -A -o yaml > cluster.yaml
@@ -22,6 +33,9 @@ Examples:
 const DIFF_EXAMPLES: &str = "\
 Examples:
   scupper policy diff old.wasm new.wasm --on recordings/    exit code 8: plans differ";
+const BENCH_EXAMPLES: &str = "\
+Examples:
+  scupper policy bench policy.wasm --pods 500";
 
 /// What to do with policies.
 #[derive(Debug, Subcommand)]
@@ -30,13 +44,16 @@ pub(crate) enum PolicyCommand {
     #[command(after_help = NEW_EXAMPLES)]
     New(NewArgs),
     /// Build the crate of a policy into a component
+    #[command(after_help = BUILD_EXAMPLES)]
     Build(BuildArgs),
     /// Run the scenarios of a policy: drains of a simulated cluster; needs no Kubernetes
     #[command(after_help = TEST_EXAMPLES)]
     Test(TestArgs),
     /// Check whether a driver would load a policy, and report every problem
+    #[command(after_help = CHECK_EXAMPLES)]
     Check(PolicyChoiceArgs),
     /// Show what a policy exports, needs and may use
+    #[command(after_help = INSPECT_EXAMPLES)]
     Inspect(PolicyChoiceArgs),
     /// Run a policy on a snapshot of a cluster, as `kubectl get node,pods,pdb -A -o yaml` prints it; change nothing
     #[command(after_help = RUN_EXAMPLES)]
@@ -45,6 +62,7 @@ pub(crate) enum PolicyCommand {
     #[command(after_help = DIFF_EXAMPLES)]
     Diff(DiffArgs),
     /// Measure a policy: time for a plan and for a hook step, and use of its limits
+    #[command(after_help = BENCH_EXAMPLES)]
     Bench(BenchArgs),
 }
 

@@ -61,6 +61,56 @@ fn a_policy_in_javascript_plans_a_drain_and_frees_no_pod_that_an_earlier_one_hol
     );
 }
 
+/// `deploy/FIRST-HOUR.md` writes a policy into a copy of the example in Python, and a scenario for it.
+#[test]
+fn the_policy_of_the_first_hour_passes_its_scenario() {
+    if is_left_out() {
+        return;
+    }
+    let example = Example {
+        name: "databases-last",
+        tools: "python/bin",
+        component: "databases-last.wasm",
+        sources: &["policy.py", "requirements.txt"],
+    };
+    let page = std::fs::read_to_string(repository().join("deploy/FIRST-HOUR.md")).unwrap();
+    let block = |begin: &str| {
+        let (_, rest) = page.split_once(begin).unwrap();
+        rest.split("```").next().unwrap()
+    };
+    let root = scratch(example.name);
+    copy(&repository().join("wit"), &root.join("wit"));
+    let folder = root.join("examples/policies").join(example.name);
+    copy(
+        &repository().join("examples/policies/keep-labelled-python"),
+        &folder,
+    );
+    std::fs::remove_file(folder.join("scenarios/marked.yaml")).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    write(
+        "scenarios/last.yaml",
+        &format!("about: {}", block("```yaml\nabout: ")),
+    );
+    let copied = std::fs::read_to_string(folder.join("policy.py")).unwrap();
+    let (head, _) = copied.split_once("class Planner(").unwrap();
+    let head = head.replace("keep-labelled-python", example.name);
+    write("policy.py", &(head + block("```python\n")));
+
+    let commands = block("$ ../venv/bin/componentize-py ");
+    let (compile, rest) = commands.split_once("\nComponent built successfully").unwrap();
+    let compile = compile
+        .replace("\\\n    ", "")
+        .replace("../scupper-0.1.0-docs/wit", "../../../wit");
+    let component = build(&example, &root, &folder, &format!("componentize-py {compile}"));
+    std::fs::copy(component, folder.join(example.component)).unwrap();
+    let (_, rest) = rest.rsplit_once("\n$ scupper ").unwrap();
+    let (test, printed) = rest.split_once('\n').unwrap();
+    assert_eq!(
+        run(&folder, shell(&example, &format!("scupper {test}"))).good(),
+        printed
+    );
+}
+
 struct Example {
     name: &'static str,
     /// The place of its compiler, under `$SCUPPER_CACHE/tools/languages`.
@@ -70,13 +120,20 @@ struct Example {
     sources: &'static [&'static str],
 }
 
+#[expect(clippy::print_stderr, reason = "says what is left out")]
+fn is_left_out() -> bool {
+    let is_left_out = skip::left_out("languages");
+    if is_left_out {
+        eprintln!("left out, as SCUPPER_SKIP says: languages");
+    }
+    is_left_out
+}
+
 /// Runs the readme's commands in a copy of the example: the compiler's (or takes its earlier component of the same
 /// sources), and the scenarios, which state the whole plan. Loads it only once: a load takes a dozen seconds of CPU
 /// time. Returns the folder with the component; `None`: it is left out.
-#[expect(clippy::print_stderr, reason = "says what is left out")]
 fn plans_a_drain(example: &Example) -> Option<PathBuf> {
-    if skip::left_out("languages") {
-        eprintln!("left out, as SCUPPER_SKIP says: languages");
+    if is_left_out() {
         return None;
     }
     let root = scratch(example.name);

@@ -257,6 +257,31 @@ fn run_shows_a_plan_the_steps_of_a_hook_and_a_whole_drain_on_a_snapshot() {
     );
 }
 
+/// A snapshot of a node with a pod that no controller would create anew.
+const WITH_A_BARE_POD: &str = "\
+apiVersion: v1
+kind: List
+items:
+- {kind: Node, metadata: {name: worker-1}}
+- {kind: Pod, metadata: {namespace: shop, name: bare, uid: uid-of-bare}, spec: {nodeName: worker-1}}
+";
+
+#[test]
+fn run_evicts_a_pod_without_a_controller_only_with_force() {
+    let keep = component("examples/policies/keep-labelled");
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("cluster.yaml"), WITH_A_BARE_POD).unwrap();
+    for more in [&[][..], &["--drain"]] {
+        let run = [&["run", &keep, "--on", "cluster.yaml"][..], more].concat();
+        let refused = policy(dir.path(), &run);
+        assert_eq!(refused.code, Some(5), "{refused:#?}");
+        assert!(refused.stdout.contains("use --force to override"), "{refused:#?}");
+        let forced = policy(dir.path(), &[&run[..], &["--force"]].concat());
+        assert!(forced.good().contains("shop/bare"), "{forced:#?}");
+        assert!(!forced.stdout.contains("--force"), "{forced:#?}");
+    }
+}
+
 #[test]
 fn run_tells_a_step_which_pods_of_its_wave_leave() {
     let modes = component("plugins/namespace-modes");

@@ -45,7 +45,12 @@ pub(crate) fn component(folder: &str) -> String {
 
 /// Runs one scenario about `keep-labelled`.
 fn played(text: &str) -> (i32, String) {
-    let module = component("examples/policies/keep-labelled");
+    played_with("keep-labelled", text)
+}
+
+/// Runs one scenario about a policy of the examples.
+fn played_with(example: &str, text: &str) -> (i32, String) {
+    let module = component(&format!("examples/policies/{example}"));
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("it.yaml"), text).unwrap();
     let reported = policy(dir.path(), &["test", "it.yaml", "--policy", &module]);
@@ -194,6 +199,34 @@ fn an_unexpected_drain_is_reported_with_its_history() {
         ),
         "{reported}"
     );
+}
+
+/// The next answer counts, so a hook that has answered before the step seems to be silent.
+#[test]
+fn a_hook_that_answered_before_the_step_is_reported_with_its_last_answer() {
+    let scenario = |steps: &str| {
+        played_with(
+            "announce",
+            &format!(
+                "policy: {{grants: {{node-annotations: [example.com/]}}}}\n\
+                 pods: [{{name: shop/cart, ends-after: 1h, grace-period: 7200}}]\n\
+                 steps:\n{steps}"
+            ),
+        )
+    };
+    let (code, reported) = scenario("- pass: 11s\n- expect: {hook: before-drain, within: 1m}\n");
+    assert_eq!(code, 7, "{reported}");
+    for words in [
+        "  it.yaml:5: before-drain is called\n    - within 1m00s\n",
+        "; its last answer was before this step, at ",
+        ": done\n",
+    ] {
+        assert!(reported.contains(words), "no `{words}` in {reported}");
+    }
+    // Another hook has answered nothing.
+    let (code, reported) = scenario("- pass: 11s\n- expect: {hook: on-cancel, within: 1m}\n");
+    assert_eq!(code, 7, "{reported}");
+    assert!(!reported.contains("last answer"), "{reported}");
 }
 
 #[test]

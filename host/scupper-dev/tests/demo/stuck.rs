@@ -6,20 +6,36 @@ use crate::{built, narrated, play};
 fn three_stuck_drains_name_what_blocks_each_pod_and_the_next_command() {
     let policy = built(&["slurm"]);
     let text = play(&["--stuck", "--slurm", policy.to_str().unwrap()]);
-    let (_, status) = text.split_once("$ scupper status worker-1 worker-2\n").unwrap();
+    let (before, rest) = text
+        .split_once("$ kubectl create -f drain-worker-1.yaml")
+        .unwrap();
+    planned(before);
+    let (rest, status) = rest.split_once("$ scupper status worker-1 worker-2\n").unwrap();
+    let (_, overview) = rest.split_once("$ scupper status\n").unwrap();
+    line(
+        overview,
+        "worker-1",
+        &["draining", "3 BudgetExhausted, 1 TerminatingPastGrace"],
+    );
+    line(
+        overview,
+        "worker-2",
+        &["draining", "policy slurm waits", "1 HookRunning"],
+    );
     let (status, after) = status.split_once("\nThe three next commands").unwrap();
     let (one, two) = status.split_once("node worker-2: ").unwrap();
-    // The budget: its name, its needed and current healthy pods, the pods it blocks, and the command to diagnose it.
+    // The budget: its name, its needed and current healthy pods, the pods it blocks in one line, and the command that opens
+    // it.
     facts(
         one,
-        "budget shop/cart blocks 1 pod",
-        &["it needs 1 healthy pod and has 1"],
-        "kubectl -n shop scale replicaset cart --replicas 2",
+        "budget shop/cart blocks 3 pods",
+        &["it needs 3 healthy pods and has 3"],
+        "kubectl -n shop scale replicaset cart --replicas 4",
     );
     line(
         one,
-        "shop/cart-1",
-        &["BudgetExhausted", "for ", "(ReplicaSet cart, 1 of 1 ready)"],
+        "shop/cart-1 and 2 more",
+        &["BudgetExhausted", "for ", "(ReplicaSet cart, 3 of 3 ready)"],
     );
     // The finalizer: its name, and since when it blocks.
     facts(
@@ -51,7 +67,30 @@ fn three_stuck_drains_name_what_blocks_each_pod_and_the_next_command() {
         assert!(reported.contains("driver     status from "), "{reported}");
     }
     assert_eq!(after.matches("Drained in ").count(), 2, "{after}");
-    narrated("demo-stuck", &text.replace(status, ""));
+    narrated("demo-stuck", &text.replace(overview, "").replace(status, ""));
+}
+
+/// Whether the node would become empty is said before anything changes, with the smallest change that helps.
+#[track_caller]
+fn planned(before: &str) {
+    let (_, plan) = before.split_once("$ scupper plan worker-1\n").unwrap();
+    line(
+        plan,
+        "A drain of node worker-1",
+        &["could not end; nothing was changed"],
+    );
+    line(
+        plan,
+        "evict ",
+        &["reports/monthly-1", "managed by ReplicaSet monthly"],
+    );
+    line(plan, "shop/cart-1 and 2 more", &["managed by ReplicaSet cart"]);
+    facts(
+        plan,
+        "certain ",
+        &["budget shop/cart (minAvailable: 3) allows no eviction even when all its pods are healthy"],
+        "change: minAvailable: 3 -> 2, or replicas of ReplicaSet cart: 3 -> 4",
+    );
 }
 
 /// One line has all the facts, and one of the next few has the command.

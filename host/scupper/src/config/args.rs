@@ -4,12 +4,22 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  scupper config check scupper.yaml
+  scupper config check scupper.yaml --policies     also loads the policies that it names";
+const SCHEMA_EXAMPLES: &str = "\
+Examples:
+  scupper config schema >scupper.schema.json       for an editor";
+
 /// What to do with configuration files.
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
     /// Report every problem of a configuration file with line, column and field
+    #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
     /// Print the JSON Schema of configuration files
+    #[command(after_help = SCHEMA_EXAMPLES)]
     Schema,
 }
 

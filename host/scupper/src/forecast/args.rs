@@ -4,7 +4,7 @@ use std::num::NonZeroU16;
 use std::path::PathBuf;
 
 use crate::args::{ClusterArgs, PolicyArgs};
-use crate::node::NodesArgs;
+use crate::node::{NodesArgs, PlannedByArgs};
 use crate::setting_flags::{SettingFlags, Terminal};
 
 /// `scupper forecast`
@@ -14,7 +14,7 @@ pub struct ForecastArgs {
     #[command(flatten)]
     pub nodes: NodesArgs,
     /// Forecast the cluster in this file: the output of `kubectl get nodes,ns,pods,pdb,svc,ds,deploy,rs,sts,pvc,pv -A -o json`; -: standard input
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["kubeconfig", "context", "cluster", "user", "as_user"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["kubeconfig", "context", "cluster", "user", "as_user", "driver_name"])]
     pub from: Option<PathBuf>,
     /// Use the driver's defaults: keep DaemonSet pods, delete emptyDir data
     #[arg(long)]
@@ -27,6 +27,8 @@ pub struct ForecastArgs {
     pub plays: Option<NonZeroU16>,
     #[command(flatten)]
     pub drain: SettingFlags<Terminal>,
+    #[command(flatten)]
+    pub by: PlannedByArgs,
     #[command(flatten)]
     pub policies: PolicyArgs,
     #[command(flatten)]

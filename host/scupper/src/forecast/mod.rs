@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 
 use crate::args::PolicyArgs;
 use crate::exit::Exit;
-use crate::node;
-use crate::output::{Output, complain, fail, failed, inform, print, wrong_options};
+use crate::node::{self, PlannedBy};
+use crate::output::{Output, complain, fail, failed, inform_of_no_node, print, wrong_options};
 use crate::recordings;
 use crate::use_cases::{self, Planned, Progress, Stage};
 use room::{NodeRoom, Rooms};
@@ -70,13 +70,9 @@ struct Refused {
 }
 
 pub(crate) async fn run(args: &ForecastArgs, output: Output, screen: &Screen) -> ExitCode {
-    let mut options = match node::plan_options_of(
-        &args.nodes,
-        args.as_driver,
-        &args.drain,
-        &args.policies,
-        &args.cluster,
-    ) {
+    let by = PlannedBy::of(args.as_driver, &args.by);
+    let mut options = match node::plan_options_of(&args.nodes, by, &args.drain, &args.policies, &args.cluster)
+    {
         Ok(options) => options,
         Err(error) => return wrong_options(&error),
     };
@@ -84,6 +80,10 @@ pub(crate) async fn run(args: &ForecastArgs, output: Output, screen: &Screen) ->
         Ok(saved) => saved,
         Err(error) => return fail(&error, Exit::Config),
     };
+    if options.saved.is_some() {
+        // It has no drivers.
+        options.handed_over = None;
+    }
     let saved_at = options.saved.as_ref().and_then(SavedCluster::saved_at);
     if let Some(moment) = saved_at {
         options.clock = Clock::starting_at(moment);
@@ -102,7 +102,7 @@ pub(crate) async fn run(args: &ForecastArgs, output: Output, screen: &Screen) ->
         Err(error) => return failed(&error),
     };
     if plans.is_empty() {
-        inform("no node has these labels");
+        inform_of_no_node();
     }
     let mut exit = Exit::Done;
     let plays = args
@@ -205,7 +205,6 @@ fn foresee(
         });
     let nodes = nodes.collect();
     let begins = situations.iter().flatten();
-    let begins = begins.filter(|situation| situation.notice_refusal().is_none());
     (nodes, All::of(&begins.collect::<Vec<_>>(), learned, plays))
 }
 
@@ -309,13 +308,7 @@ fn forecast(
             why: outcome.to_string(),
             exit: Exit::of(outcome),
         }),
-        (Ok(_), Some(situation)) => match situation.notice_refusal() {
-            Some(why) => Err(Refused {
-                why,
-                exit: Exit::Policy,
-            }),
-            None => Ok(Forecast::of(situation, learned, plays)),
-        },
+        (Ok(_), Some(situation)) => Ok(Forecast::of(situation, learned, plays)),
         (Ok(_), None) => Err(Refused {
             why: "the node was not seen".to_owned(),
             exit: Exit::Done,

@@ -28,7 +28,7 @@ pub struct PlanArgs {
         value_name = "NAMESPACE/NAME",
         value_parser = DrainRequestName::parse,
         requires = "config",
-        conflicts_with_all = ["names", "selector", "node-is-off"]
+        conflicts_with_all = ["names", "selector", "node-is-off", "local"]
     )]
     pub drain_request: Option<DrainRequestName>,
     /// Also save the plan, and the objects that were read for it, as a scenario for `scupper policy test`. Environment
@@ -51,6 +51,8 @@ pub struct PlanArgs {
     pub recordings: Option<PathBuf>,
     #[command(flatten)]
     pub drain: SettingFlags<Terminal>,
+    #[command(flatten)]
+    pub by: PlannedByArgs,
     #[command(flatten)]
     pub policies: PolicyArgs,
     #[command(flatten)]
@@ -169,6 +171,18 @@ pub struct HandOverArgs {
     /// Namespace of the nodes' Leases: the driver's
     #[arg(long, default_value = LEASE_NAMESPACE, value_name = "NAMESPACE")]
     pub lease_namespace: String,
+}
+
+/// Who would do it.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = DRIVER)]
+pub struct PlannedByArgs {
+    /// As a drain with --local, even if a driver could do it
+    #[arg(long, conflicts_with = "as_driver")]
+    pub local: bool,
+    /// Driver that a drain would be handed to
+    #[arg(long, default_value = "drain.slm.k8s.io", value_name = "NAME")]
+    pub driver_name: String,
 }
 
 /// `scupper cancel`

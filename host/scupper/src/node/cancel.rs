@@ -10,7 +10,7 @@ use super::options;
 use crate::Exit;
 use crate::options::{OptionsError, duration};
 use crate::output::Output;
-use crate::output::{complain, exit_of, failed, inform, print, wrong_options};
+use crate::output::{complain, exit_of, failed, inform, inform_of_no_node, print, wrong_options};
 use crate::use_cases::{self, CancelEnd, CancelOptions, Cancelled};
 use scupper_common::clock::Clock;
 use scupper_report::Format;
@@ -26,7 +26,7 @@ pub(crate) async fn run(args: &CancelArgs, output: Output) -> ExitCode {
         Err(error) => return failed(&error),
     };
     if cancelled.is_empty() {
-        inform("no node has these labels");
+        inform_of_no_node();
     }
     let mut exit = Exit::Done;
     for (node, cancelled) in &cancelled {

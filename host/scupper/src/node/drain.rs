@@ -9,12 +9,15 @@ use super::args::{DrainNodesArgs, DryRun, HandOverArgs, UncordonArgs};
 use super::handover;
 use super::options::{self, Draining};
 use super::plan;
+use super::plan_options::{PlannedBy, plan_options};
 use super::shown::Shown;
 use crate::Exit;
 use crate::args::ClusterArgs;
 use crate::options::{OptionsError, traces_from_env};
 use crate::output::Output;
-use crate::output::{complain, driver_failed, exit_of_driver, inform, print, wrong_options};
+use crate::output::{
+    complain, driver_failed, exit_of_driver, inform, inform_of_no_node, print, wrong_options,
+};
 use crate::signals::Signals;
 use crate::use_cases::{HandOverOptions, PlanTarget};
 use scupper_common::clock::Clock;
@@ -38,15 +41,15 @@ pub(crate) async fn drain(args: &DrainNodesArgs, output: Output, screen: &Arc<Sc
         DryRun::Client => Some(false),
         DryRun::Server => Some(true),
     };
+    let is_local = args.hand_over.local || args.take_over || draining.settings.engine.machine_is_off;
     if let Some(ask_server) = answers {
-        return plan::dry_run(
-            PlanTarget::Nodes(nodes),
-            draining,
-            &args.cluster,
-            ask_server,
-            output,
-        )
-        .await;
+        let by = match &args.hand_over.driver_name {
+            _ if is_local || args.recorded.is_flag() => PlannedBy::Local,
+            driver => PlannedBy::Command { driver },
+        };
+        let target = PlanTarget::Nodes(nodes);
+        let options = plan_options(target, draining, by, &args.policies, &args.cluster);
+        return plan::dry_run(options, ask_server, output).await;
     }
     let recordings = match args.recorded.target(&nodes) {
         Ok(target) => target,
@@ -55,11 +58,11 @@ pub(crate) async fn drain(args: &DrainNodesArgs, output: Output, screen: &Arc<Sc
     let job = NodesJob {
         intent: Intent::Drain,
         flags: Some(draining.flags.to_request()),
-        own_flag: handover::own_flag(&draining.flags, &args.policies, &args.recorded),
+        own_flag: handover::own_flag(&draining.flags, &args.policies, args.recorded.is_flag()),
         nodes,
         cluster: &args.cluster,
         hand_over: &args.hand_over,
-        is_local: args.hand_over.local || args.take_over || draining.settings.engine.machine_is_off,
+        is_local,
         draining,
         parallel: usize::from(args.parallel.get()),
         cordon_first: args.cordon_first,
@@ -86,7 +89,7 @@ pub(crate) async fn uncordon(args: &UncordonArgs, format: Format, screen: &Arc<S
     let job = NodesJob {
         intent: Intent::Uncordon,
         flags: None,
-        own_flag: handover::own_flag(&draining.flags, &args.policies, &args.recorded),
+        own_flag: handover::own_flag(&draining.flags, &args.policies, args.recorded.is_flag()),
         nodes,
         draining,
         cluster: &args.cluster,
@@ -207,7 +210,7 @@ async fn run(options: LocalOptions, signals: &Signals, format: Format, shown: &S
         Some(Err(error)) => driver_failed(&error),
         None => {
             complain(
-                "ended at once; what was changed on the nodes stays, and --take-over goes on from there",
+                "ended at once; what was changed on the nodes stays, and the same command again continues from there",
             );
             Exit::DrainFailed.into()
         }
@@ -241,7 +244,7 @@ pub(super) fn summed_up<'a>(exits: impl Iterator<Item = (&'a str, Exit)>, is_lis
         exit = exit.and(of_node);
     }
     if all == 0 {
-        inform("no node has these labels");
+        inform_of_no_node();
     } else if is_listed {
         print(&format!("{} of {all} nodes are done", all - pending.len()));
         if !pending.is_empty() {

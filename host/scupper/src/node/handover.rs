@@ -13,7 +13,6 @@ use crate::Exit;
 use crate::args::{ClusterArgs, PolicyArgs};
 use crate::options::{OptionsError, duration};
 use crate::output::{complain, exit_of, failed};
-use crate::recordings::RecordArgs;
 use crate::signals::Signals;
 use crate::use_cases::{self, HandOverEnd, HandOverOptions, HandOverResults};
 use scupper_common::clock::Clock;
@@ -114,14 +113,10 @@ pub(super) fn options_of(
     })
 }
 
-/// A flag that was given and that only a drain from here obeys.
-pub(super) fn own_flag(
-    flags: &GivenSettings,
-    policies: &PolicyArgs,
-    recorded: &RecordArgs,
-) -> Option<String> {
+/// A flag that was given and that only a drain from here obeys. `records`: `--record` was.
+pub(super) fn own_flag(flags: &GivenSettings, policies: &PolicyArgs, records: bool) -> Option<String> {
     let given = [
-        ("--record", recorded.is_flag()),
+        ("--record", records),
         ("--config", policies.config.is_some()),
         ("--policy", !policies.policies.is_empty()),
     ];

@@ -1,5 +1,7 @@
 //! The flags of `kubectl drain`, checked and converted to options of `scupper_driver`.
 
+use scupper_engine::Settings;
+
 use super::args::NodesArgs;
 use crate::args::PolicyArgs;
 use crate::options::{self, ConfigMode, OptionsError, Problems};
@@ -12,6 +14,8 @@ use scupper_driver::{NodeSelection, PoliciesOptions};
 #[derive(Clone, Debug)]
 pub(super) struct Draining {
     pub(super) settings: DrainSettings,
+    /// What they come to for a driver that gets them in a request, as far as that is known here.
+    pub(super) handed_over: Settings,
     /// What the command's own defaults give of them.
     pub(super) defaults: GivenSettings,
     /// What the flags give of them.
@@ -33,8 +37,14 @@ pub(super) fn draining(
     let settings = DrainSettings::default().with(&defaults);
     let mut settings = settings.with(&file).with(&flags);
     settings.engine.own_pod = options::own_pod(&mut problems).flatten();
+    let handed_over = DrainSettings::default().with(&GivenSettings::of_requests());
+    let handed_over = Settings {
+        own_pod: settings.engine.own_pod.clone(),
+        ..handed_over.with(&flags).engine
+    };
     problems.end(Some(Draining {
         settings,
+        handed_over,
         defaults,
         flags,
         policies,

@@ -11,21 +11,18 @@ use scupper_engine::{
     Blocker, Decision, EvictAnswer, HumanDuration, Outcome, Plan, Pod, PodRef, Trigger, Uid, Verdict, Wave,
 };
 
-use super::args::{DrainRequestName, NodesArgs, PlanArgs};
-use super::options::{self, Draining};
+use super::args::PlanArgs;
+use super::options::Draining;
+use super::plan_options::{self, plan_options};
 use super::plan_scenario::{self, Made};
 use crate::Exit;
-use crate::args::{ClusterArgs, PolicyArgs};
 use crate::forecast;
 use crate::options::OptionsError;
 use crate::output::Output;
-use crate::output::{fail, failed, inform, print, print_lines, wrong_options};
-use crate::setting_flags::{SettingFlags, Terminal};
-use crate::use_cases::{self, DrainRequestToPlan, PlanOptions, PlanTarget, Planned, Progress};
+use crate::output::{fail, failed, inform, inform_of_no_node, print, print_lines, wrong_options};
+use crate::use_cases::{self, PlanOptions, Planned};
 use scupper_cluster::Recorder;
-use scupper_common::clock::Clock;
 use scupper_common::text::one_line;
-use scupper_config::GivenSettings;
 use scupper_driver::OUT_OF_SERVICE;
 use scupper_forecast::Learned;
 use scupper_policy::EnvironmentFindings;
@@ -37,78 +34,35 @@ use scupper_report::{
 
 /// Plans drains and shows them.
 pub(crate) async fn run(args: &PlanArgs, output: Output) -> ExitCode {
-    let defaults = if args.as_driver || args.drain_request.is_some() {
-        GivenSettings::default()
-    } else {
-        GivenSettings::of_kubectl()
-    };
-    let draining = options::draining(&args.drain, &args.policies, defaults);
-    let options = draining.and_then(|draining| with_target(args, draining));
-    match options {
-        Ok((target, draining)) => match args.save_scenario.as_deref().zip(args.policies.config.as_deref()) {
-            Some((folder, config)) => show_and_save(target, draining, args, (folder, config), output).await,
-            None => {
-                let options = plan_options(target, draining, args.as_driver, &args.cluster);
-                let learned = forecast::learned_if_readable(args.recordings.clone(), &args.policies);
-                show(options, &learned, output).await
+    match plan_options::of_plan(args) {
+        Ok((target, by, draining)) => {
+            match args.save_scenario.as_deref().zip(args.policies.config.as_deref()) {
+                Some((folder, config)) => {
+                    let options = plan_options(target, draining.clone(), by, &args.policies, &args.cluster);
+                    show_and_save(options, &draining, (folder, config), output).await
+                }
+                None => {
+                    let options = plan_options(target, draining, by, &args.policies, &args.cluster);
+                    let learned = forecast::learned_if_readable(args.recordings.clone(), &args.policies);
+                    show(options, &learned, output).await
+                }
             }
-        },
+        }
         Err(error) => wrong_options(&error),
     }
 }
 
-/// The plans of some nodes by command.
-pub(crate) fn options_of(
-    chosen: &NodesArgs,
-    as_driver: bool,
-    flags: &SettingFlags<Terminal>,
-    policies: &PolicyArgs,
-    cluster: &ClusterArgs,
-) -> Result<PlanOptions, OptionsError> {
-    let defaults = match as_driver {
-        true => GivenSettings::default(),
-        false => GivenSettings::of_kubectl(),
-    };
-    let draining = options::draining(flags, policies, defaults)?;
-    let target = PlanTarget::Nodes(options::nodes(chosen)?);
-    Ok(plan_options(target, draining, as_driver, cluster))
-}
-
-/// What to plan. A DrainRequest has a time limit of its own.
-fn with_target(args: &PlanArgs, mut draining: Draining) -> Result<(PlanTarget, Draining), OptionsError> {
-    let Some((request, file)) = args.drain_request.as_ref().zip(args.policies.config.as_ref()) else {
-        return Ok((PlanTarget::Nodes(options::nodes(&args.nodes)?), draining));
-    };
-    let config = draining.drain_requests.clone().ok_or_else(|| {
-        let problem =
-            "--drain-request: the driver serves none, because the section drain-requests is missing";
-        OptionsError(vec![format!("{problem} from {}", file.display())])
-    })?;
-    if !draining.flags.has("sla") {
-        draining.settings.time_limit = config.timeout;
-    }
-    let DrainRequestName { namespace, name } = request.clone();
-    let wanted = DrainRequestToPlan {
-        namespace,
-        name,
-        config,
-    };
-    let target = PlanTarget::DrainRequest(Box::new(wanted));
-    Ok((target, draining))
-}
-
 /// Shows what drains would do, and saves each as a scenario in the folder. The policies are those of the configuration.
 async fn show_and_save(
-    target: PlanTarget,
-    draining: Draining,
-    args: &PlanArgs,
+    options: PlanOptions,
+    draining: &Draining,
     (folder, config): (&Path, &Path),
     output: Output,
 ) -> ExitCode {
     let recorder = Recorder::default();
     let options = PlanOptions {
         recorder: Some(recorder.clone()),
-        ..plan_options(target, draining.clone(), args.as_driver, &args.cluster)
+        ..options
     };
     let plans = match use_cases::plan(options).await {
         Ok(plans) => plans,
@@ -120,10 +74,7 @@ async fn show_and_save(
         return wrong_options(&OptionsError(vec![format!("{problem} (drain-requests.partial)")]));
     }
     let exit = report(&plans, &Learned::default(), output);
-    let made = Made {
-        config,
-        draining: &draining,
-    };
+    let made = Made { config, draining };
     match plan_scenario::save(folder, &made, &plans, &recorder.snapshot()) {
         Ok(scenarios) => {
             for scenario in scenarios {
@@ -136,16 +87,10 @@ async fn show_and_save(
 }
 
 /// Shows what a drain by command would do, and what the API server says to it.
-pub(super) async fn dry_run(
-    target: PlanTarget,
-    draining: Draining,
-    cluster: &ClusterArgs,
-    ask_server: bool,
-    output: Output,
-) -> ExitCode {
+pub(super) async fn dry_run(options: PlanOptions, ask_server: bool, output: Output) -> ExitCode {
     let options = PlanOptions {
         ask_server,
-        ..plan_options(target, draining, false, cluster)
+        ..options
     };
     show(options, &Learned::default(), output).await
 }
@@ -160,31 +105,9 @@ async fn show(options: PlanOptions, learned: &Learned, output: Output) -> ExitCo
     }
 }
 
-fn plan_options(
-    target: PlanTarget,
-    draining: Draining,
-    as_driver: bool,
-    cluster: &ClusterArgs,
-) -> PlanOptions {
-    PlanOptions {
-        connection: cluster.connection(),
-        saved: None,
-        is_examined: true,
-        progress: Progress::default(),
-        target,
-        settings: draining.settings,
-        policies: draining.policies,
-        as_driver,
-        ask_server: false,
-        clock: Clock::System,
-        recorder: None,
-        compiler: None,
-    }
-}
-
 fn report(plans: &[Planned], learned: &Learned, output: Output) -> Exit {
     if plans.is_empty() {
-        inform("no node has these labels");
+        inform_of_no_node();
     }
     let mut exit = Exit::Done;
     for planned in plans {

@@ -10,7 +10,7 @@ use super::shown::is_live;
 use crate::Exit;
 use crate::options::OptionsError;
 use crate::output::Output;
-use crate::output::{failed, print, print_lines, wrong_options};
+use crate::output::{failed, inform_of_no_node, print, print_lines, wrong_options};
 use crate::signals::Signals;
 use crate::use_cases::{self, CommandError, StatusNews, StatusOptions};
 use scupper_common::clock::Clock;
@@ -45,7 +45,12 @@ pub(crate) async fn run(args: &StatusArgs, output: Output, screen: &Arc<Screen>)
         as_lines(options, output).await
     };
     match ended {
-        Ok(()) => Exit::Done.into(),
+        Ok(nodes) => {
+            if nodes == Some(0) {
+                inform_of_no_node();
+            }
+            Exit::Done.into()
+        }
         Err(error) => failed(&error),
     }
 }
@@ -71,8 +76,8 @@ async fn overview(args: &StatusArgs, output: Output) -> ExitCode {
     }
 }
 
-/// Each node as often as it changes.
-async fn as_lines(options: StatusOptions, output: Output) -> Result<(), CommandError> {
+/// Each node as often as it changes. Returns how many there are; `None`: a signal came first.
+async fn as_lines(options: StatusOptions, output: Output) -> Result<Option<usize>, CommandError> {
     let clock = options.clock;
     let mut reported = StatusByNode::new();
     let report = |news: StatusNews<'_>| {
@@ -102,7 +107,11 @@ async fn as_lines(options: StatusOptions, output: Output) -> Result<(), CommandE
 }
 
 /// All nodes in one place, which stays true; at the end they stay there as they were last, whole.
-async fn in_place(options: StatusOptions, list: PodList, screen: &Arc<Screen>) -> Result<(), CommandError> {
+async fn in_place(
+    options: StatusOptions,
+    list: PodList,
+    screen: &Arc<Screen>,
+) -> Result<Option<usize>, CommandError> {
     let clock = options.clock;
     let known: Arc<Mutex<StatusByNode>> = Arc::default();
     let of = |known: &Mutex<StatusByNode>| known.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -126,10 +135,12 @@ async fn in_place(options: StatusOptions, list: PodList, screen: &Arc<Screen>) -
     ended
 }
 
-async fn until_signal(status: impl Future<Output = Result<(), CommandError>>) -> Result<(), CommandError> {
+async fn until_signal(
+    status: impl Future<Output = Result<usize, CommandError>>,
+) -> Result<Option<usize>, CommandError> {
     let signals = Signals::new();
     tokio::select! {
-        ended = status => ended,
-        () = signals.came(1) => Ok(()),
+        ended = status => ended.map(Some),
+        () = signals.came(1) => Ok(None),
     }
 }

@@ -6,6 +6,18 @@ use clap::Subcommand;
 
 use crate::dev_program::Forwarded;
 
+const LIST_EXAMPLES: &str = "\
+Examples:
+  scupper policy list --state-dir DIR
+  kubectl -n scupper exec POD -- scupper policy list";
+const ROLLBACK_EXAMPLES: &str = "\
+Examples:
+  scupper policy rollback slurm --state-dir DIR
+  kubectl -n scupper exec POD -- scupper policy rollback slurm";
+const PROMOTE_EXAMPLES: &str = "\
+Examples:
+  scupper policy promote jobs-next --config scupper.yaml | patch scupper.yaml";
+
 /// What to do with policies.
 #[derive(Debug, Subcommand)]
 pub enum PolicyCommand {
@@ -26,10 +38,13 @@ pub enum PolicyCommand {
     /// Measure a policy: time for a plan and for a hook step, and use of its limits
     Bench(Forwarded),
     /// List the policies of the driver on this node: active, rejected, and why
+    #[command(after_help = LIST_EXAMPLES)]
     List(DriverArgs),
     /// Return to the previous revision of a policy; the present one stays inactive until it changes
+    #[command(after_help = ROLLBACK_EXAMPLES)]
     Rollback(RollbackArgs),
     /// Print the change of a configuration file that makes a shadow policy active; change nothing
+    #[command(after_help = PROMOTE_EXAMPLES)]
     Promote(PromoteArgs),
 }
 

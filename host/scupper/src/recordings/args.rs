@@ -161,10 +161,16 @@ impl RecordedAt {
     }
 }
 
+const GET_EXAMPLES: &str = "\
+Examples:
+  scupper drains get NAME >drain.jsonl.gz   NAME as `scupper drains` lists it
+  kubectl -n scupper exec POD -- scupper drains get NAME >drain.jsonl.gz";
+
 /// What to do with recordings.
 #[derive(Debug, Subcommand)]
 pub enum DrainsCommand {
     /// Write a recording to standard output
+    #[command(after_help = GET_EXAMPLES)]
     Get(GetArgs),
 }
 

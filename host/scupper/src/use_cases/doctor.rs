@@ -4,24 +4,20 @@
 mod chain;
 mod drain_requests;
 mod node_is_off;
+mod published;
+mod rights;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use scupper_api::Change;
-use scupper_engine::{LocalData, Node, SurgeMethod};
+use scupper_engine::Node;
 
 use self::drain_requests::DrainRequestsFound;
+use self::rights::DriverDuties;
 use crate::use_cases::CommandError;
 use crate::use_cases::policy_environment::{self, PolicyEnvironment};
 use crate::use_cases::pre_flight;
-use scupper_cluster::{
-    ANNOTATE_PURPOSE, Cluster, ConnectOptions, Connection, FACT_PURPOSE, FORCE_PURPOSE, LOCAL_DATA_PURPOSE,
-    LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP, REQUEST_PURPOSE, Right, VOLUME_PURPOSE, evicting_as_node,
-    needed, needed_at_deadline, needed_for_fact, needed_for_local_data, needed_for_pod_annotations,
-    needed_for_surge, needed_for_volumes, surge_purpose,
-};
+use scupper_cluster::{Cluster, ConnectOptions, Connection, LifecycleGroup, OFFICIAL_GROUP, OWN_GROUP};
 use scupper_common::clock::Clock;
 use scupper_config::DrainSettings;
 use scupper_driver::DriverError;
@@ -29,8 +25,6 @@ use scupper_triggers::slm::{self, Registration};
 
 /// A kubelet looks for new sockets every second.
 const KUBELET_ANSWERS_WITHIN: Duration = Duration::from_secs(10);
-/// The list of transitions is an answer to one request.
-const LISTED_WITHIN: Duration = Duration::from_secs(30);
 
 /// What to look at.
 #[derive(Clone, Debug)]
@@ -137,53 +131,29 @@ pub(crate) async fn doctor(options: DoctorOptions) -> Result<Vec<Finding>, Comma
         None => DrainRequestsFound::default(),
     };
     findings.extend(requests.findings);
-    let claims = !matches!(registration, Some(Ok(Registration::Registered)));
     let used = if official.is_whole() || !own.is_whole() {
         official
     } else {
         own
     };
     let cluster = cluster.with_lifecycle_group(&used.group);
-    let mut all = needed(&used.group, claims, &options.lease_namespace);
-    if options.evict_as_node {
-        all = evicting_as_node(all);
-    }
-    let mut facts = environment.facts;
     let drain = pre_flight::settings(options.config.as_deref());
     let settings = &drain.engine;
     if let Some(file) = &options.config {
         findings.extend(chain::of_file(file, &cluster, options.node.as_deref(), settings).await);
     }
-    if settings.refuse_certain || settings.surge.is_some() {
-        facts.extend(["namespaces", "owners"].map(str::to_owned));
-    }
-    let of_fact = |target: &String| needed_for_fact(target, &used.group);
-    all.extend(facts.iter().flat_map(of_fact));
-    all.extend(requests.rights);
-    if environment.annotates_pods {
-        all.extend(needed_for_pod_annotations());
-    }
-    if settings.local_data != LocalData::Unread {
-        all.extend(needed_for_local_data());
-    }
-    if settings.wait_for_volumes.is_some() {
-        all.extend(needed_for_volumes());
-    }
-    if settings.at_deadline.is_some() {
-        all.retain(|right| right.name() != "delete pods");
-        all.extend(needed_at_deadline());
-    }
-    if let Some(surge) = &settings.surge {
-        all.extend(needed_for_surge(surge));
-    }
-    let count = all.len();
-    let missing = cluster.missing_rights(all, &name).await;
-    let missing = missing.map_err(CommandError::Rights)?;
-    let user = cluster.user().await.unwrap_or_else(|| "the caller".to_owned());
-    findings.extend(rights(&user, count, missing, &options.lease_namespace));
+    let duties = DriverDuties {
+        group: used.group.clone(),
+        claims: registration.map(|asked| !matches!(asked, Ok(Registration::Registered))),
+        facts: environment.facts,
+        annotates_pods: environment.annotates_pods,
+        requests: requests.rights,
+    };
+    findings.extend(rights::of_driver(&cluster, &options, settings, duties).await?);
     findings.push(node_is_off::of_caller(&cluster, &name).await?);
     if used.is_whole() {
-        findings.push(published(&cluster, &options.driver).await);
+        let file = options.config.as_deref();
+        findings.extend(published::of_driver(&cluster, &options.driver, file).await);
     }
     if let Some(node) = &options.node {
         findings.extend(pre_flight::of_node(&cluster, node, &drain).await);
@@ -340,116 +310,8 @@ fn overrides(file: Option<&Path>) -> Finding {
     }
 }
 
-/// Rights that the driver needs and this user does not have. `namespace`: the driver's own.
-fn rights(user: &str, count: usize, missing: Vec<Right>, namespace: &str) -> Vec<Finding> {
-    const SUBJECT: &str = "rights";
-    if missing.is_empty() {
-        let text = format!("{user} has all {count} rights that the driver needs");
-        return vec![Finding::fine(SUBJECT, text)];
-    }
-    let whose = format!(
-        "{user} lacks {} of {count} rights that the driver needs",
-        missing.len()
-    );
-    let remedy = format!("to check the driver's rights: --as system:serviceaccount:{namespace}:scupper");
-    let whose = Finding::note(SUBJECT, whose, remedy);
-    let findings = missing.into_iter().map(|right| {
-        let (place, remedy) = lacking(&right);
-        let text = format!("no right to {}{place}, needed {}", right.name(), right.purpose);
-        if right.required {
-            Finding::wrong(SUBJECT, text, remedy)
-        } else {
-            Finding::note(SUBJECT, text, remedy)
-        }
-    });
-    std::iter::once(whose).chain(findings).collect()
-}
-
-/// Where a right is missing, as far as that is in one place, and what to do.
-fn lacking(right: &Right) -> (String, String) {
-    if right.purpose == FACT_PURPOSE {
-        let text =
-            "add it to the driver's ClusterRole, or use the components of deploy/components/facts".to_owned();
-        return (String::new(), text);
-    }
-    if right.purpose == LOCAL_DATA_PURPOSE {
-        let text = "use the component deploy/components/local-data".to_owned();
-        return (String::new(), text);
-    }
-    if right.purpose == VOLUME_PURPOSE {
-        let text = "use the component deploy/components/wait-for-volumes".to_owned();
-        return (String::new(), text);
-    }
-    let method = [SurgeMethod::Restart, SurgeMethod::Scale];
-    if let Some(method) = method.into_iter().find(|&it| right.purpose == surge_purpose(it)) {
-        let text = match method {
-            SurgeMethod::Restart => "use the component deploy/components/surge",
-            SurgeMethod::Scale => "use the component deploy/components/surge-scale",
-        };
-        let text = text.to_owned();
-        let place = match right.namespace.as_str() {
-            "" => String::new(),
-            namespace => format!(" in the namespace {namespace}"),
-        };
-        return (place, text);
-    }
-    if right.purpose == REQUEST_PURPOSE {
-        let text =
-            "use the component deploy/components/drain-requests, or bind such a Role in that namespace"
-                .to_owned();
-        return (format!(" in the namespace {}", right.namespace), text);
-    }
-    if right.purpose == ANNOTATE_PURPOSE {
-        let text = "use the component deploy/components/pods/patch".to_owned();
-        return (String::new(), text);
-    }
-    if right.purpose == FORCE_PURPOSE {
-        let text = "use the component deploy/components/pods/delete".to_owned();
-        return (String::new(), text);
-    }
-    if right.name() == "delete pods" {
-        let text = "use the component deploy/components/pods/delete if a policy deletes pods, as DeleteAfterTimeout of \
-                    namespace-modes does";
-        return (String::new(), text.to_owned());
-    }
-    if right.resource != "leases" {
-        return (String::new(), "add it to the driver's ClusterRole".to_owned());
-    }
-    let namespace = &right.namespace;
-    let remedy = format!(
-        "bind the Role scupper-leases of deploy/base/rights.yaml to the driver's account in the namespace {namespace}; \
-         without it drains run with a warning, and concurrent drains of a node do not notice each other"
-    );
-    (format!(" in the namespace {namespace}"), remedy)
-}
-
-/// Whether some driver of that name has been at work.
-async fn published(cluster: &Cluster, driver: &str) -> Finding {
-    let mut transitions = cluster.lifecycle_transitions(driver);
-    let listed = tokio::time::timeout(LISTED_WITHIN, transitions.next()).await;
-    let names: Vec<String> = match listed {
-        Ok(Some(Change::Listed(listed))) => listed.into_iter().map(|transition| transition.name).collect(),
-        _ => Vec::new(),
-    };
-    transitions_found(driver, &names)
-}
-
-fn transitions_found(driver: &str, names: &[String]) -> Finding {
-    const SUBJECT: &str = "transitions";
-    if names.is_empty() {
-        return Finding::note(
-            SUBJECT,
-            format!("no LifecycleTransition of driver {driver} is published"),
-            "is it installed? kubectl -n scupper get daemonset scupper; by hand: scupper kubelet-plugin"
-                .to_owned(),
-        );
-    }
-    Finding::fine(
-        SUBJECT,
-        format!("driver {driver} has published {}", names.join(", ")),
-    )
-}
-
+#[cfg(test)]
+mod people;
 #[cfg(test)]
 mod texts;
 

@@ -7,7 +7,7 @@ use super::HandOverError;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
-pub enum CommandError {
+pub(crate) enum CommandError {
     /// As in the driver: connecting, reading the node, loading policies, draining in this process.
     #[error(transparent)]
     Driver(#[from] DriverError),

@@ -16,17 +16,16 @@ mod status;
 
 pub(crate) use cleanup::{CleanedUp, CleanupOptions, cleanup};
 pub(crate) use doctor::{DoctorOptions, Finding, FindingState, doctor};
-pub use error::CommandError;
-pub use handover::HandOverError;
+pub(crate) use error::CommandError;
+pub(crate) use handover::HandOverError;
 pub(crate) use handover::{
     CancelEnd, CancelOptions, Cancelled, HandOverEnd, HandOverOptions, HandOverResults, cancel,
     run as hand_over,
 };
-pub(crate) use plan::{DrainRequestToPlan, PlanOptions, PlanTarget, plan, plan_with_room};
+pub(crate) use plan::{DrainRequestToPlan, HandedOver, PlanOptions, PlanTarget, plan, plan_with_room};
 pub use plan::{Planned, PlannedTrigger};
 pub(crate) use progress::{Progress, Stage};
-pub(crate) use status::overview;
-pub use status::{StatusNews, StatusOptions, status};
+pub(crate) use status::{StatusNews, StatusOptions, overview, status};
 
 /// How long a refused read that a command can do without may be a hiccup: whoever typed the command can type it again.
 const REFUSAL_PATIENCE: Duration = Duration::from_secs(1);

@@ -19,11 +19,12 @@ use planner::plans;
 use scupper_cluster::{Cluster, ClusterRoom, ConnectOptions, Connection, ReadError, Recorder};
 use scupper_common::clock::Clock;
 use scupper_config::DrainSettings;
-use scupper_driver::out_of_service;
 use scupper_driver::policy_calls::{self, EngineDrainInfo};
 use scupper_driver::pre_flight::{self, PreFlightCheck};
 use scupper_driver::shadows::{PlanInputs, plan_shadows};
 use scupper_driver::{DriverError, NodeOccupancy, NodeSnapshot, OccupancyOverrides, PoliciesOptions};
+use scupper_driver::{notify, out_of_service};
+use scupper_forecast::NOTICE;
 use scupper_policy::{DrainFacts, DrainInfo, EnvironmentFindings, Facts};
 use scupper_policy_reload::Session;
 use scupper_recording::ShadowPlan;
@@ -47,6 +48,8 @@ pub(crate) struct PlanOptions {
     pub target: PlanTarget,
     /// The settings of the drains.
     pub settings: DrainSettings,
+    /// What a drain by command hands over where a driver offers to do it; `None`: no driver is asked.
+    pub handed_over: Option<HandedOver>,
     /// They are the driver's.
     pub as_driver: bool,
     /// What to load.
@@ -63,6 +66,15 @@ pub(crate) struct PlanOptions {
     pub recorder: Option<Recorder>,
     /// The program that compiles policies; `None`: this one.
     pub compiler: Option<PathBuf>,
+}
+
+/// A drain that a command would hand over.
+#[derive(Clone, Debug)]
+pub(crate) struct HandedOver {
+    /// To this driver.
+    pub driver: String,
+    /// The settings that it would have there. Those that no request carries are the driver's defaults.
+    pub settings: Settings,
 }
 
 /// A plan, or why there is none, with the pods that it is about.
@@ -218,10 +230,8 @@ async fn dry_run(
     asked_by: &PlannedTrigger,
 ) -> Result<Planned, CommandError> {
     let node = request.node.clone();
-    let mut drain = Drain::new(
-        clock.now(),
-        pre_flight::planned(out_of_service::planned(request, None)),
-    );
+    let request = notify::planned(pre_flight::planned(out_of_service::planned(request, None)));
+    let mut drain = Drain::new(clock.now(), request);
     let (mut budgets, mut facts) = (None, DrainFacts::default());
     let watch = cluster.watch(&node);
     futures::pin_mut!(watch);
@@ -282,6 +292,10 @@ async fn dry_run(
                 }
                 Task::Plan { policy, draft } if policy == out_of_service::POLICY => {
                     let answer = out_of_service::plan_at_once(cluster, &node, draft.clone()).await;
+                    Event::Answer(command.id, Answer::Plan(answer))
+                }
+                Task::Plan { policy, draft } if policy == NOTICE => {
+                    let answer = notify::plan(&drain, clock.now(), draft.clone());
                     Event::Answer(command.id, Answer::Plan(answer))
                 }
                 Task::Plan { policy, draft } => {

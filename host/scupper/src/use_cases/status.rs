@@ -24,7 +24,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 /// Options of the status.
 #[derive(Clone, Debug)]
-pub struct StatusOptions {
+pub(crate) struct StatusOptions {
     /// How to reach the API server.
     pub connection: Connection,
     /// The nodes.
@@ -39,18 +39,19 @@ pub struct StatusOptions {
 
 /// What is reported of a node.
 #[derive(Clone, Copy, Debug)]
-pub enum StatusNews<'a> {
+pub(crate) enum StatusNews<'a> {
     /// Where it stands.
     Status(&'a NodeStatus),
     /// The node of this name does not exist any more.
     Gone(&'a str),
 }
 
-/// Reports the status of each node, once or at every change; in that case it never ends.
-pub async fn status(
+/// Reports the status of each node, once or at every change; in that case it never ends unless there is no node. Returns how
+/// many there are.
+pub(crate) async fn status(
     options: StatusOptions,
     mut report: impl FnMut(StatusNews<'_>),
-) -> Result<(), CommandError> {
+) -> Result<usize, CommandError> {
     let cluster = connect(&options.connection).await?;
     let names = resolve_or_recall(&cluster, &options.nodes, &options.lease_namespace).await?;
     let mut followed = Vec::new();
@@ -70,7 +71,7 @@ pub async fn status(
     };
     if options.watch {
         watch(followed, lookups, report).await;
-        return Ok(());
+        return Ok(names.len());
     }
     let mut gone = None;
     for mut one in followed {
@@ -89,7 +90,7 @@ pub async fn status(
     }
     match gone {
         Some(node) => Err(DriverError::NoSuchNode { node, nearest: None }.into()),
-        None => Ok(()),
+        None => Ok(names.len()),
     }
 }
 

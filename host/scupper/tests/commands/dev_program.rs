@@ -66,9 +66,16 @@ fn without_it_the_error_says_where_to_get_it() {
     let error = String::from_utf8_lossy(&ran.stderr);
     assert_eq!(ran.status.code(), Some(3), "{ran:?}");
     assert!(
-        error.starts_with("error: this command is part of scupper-dev") && error.contains("cargo install"),
+        error.starts_with("error: this command is part of scupper-dev"),
         "{error}"
     );
+    for words in [
+        "the archive of a release has both programs",
+        "cargo install",
+        "compile policies in Python",
+    ] {
+        assert!(error.contains(words), "{words}: {error}");
+    }
     // Operators' commands need no other program.
     let ran = run(
         &program,

@@ -84,9 +84,25 @@ fn a_label_selects_nodes_and_one_that_fails_does_not_stop_the_others() {
     assert_eq!(rig.pods(), ["bare", "other"]);
     // The pods that block the drain are printed before anything changes.
     assert!(!rig.is_cordoned("worker-1") && rig.is_cordoned("worker-2") && !rig.is_cordoned("worker-3"));
-    let none = rig.run(&["drain", "-l", "pool=none"]);
-    assert_eq!(none.code, Some(0), "{none:#?}");
-    assert_eq!(none.stderr, "no node has these labels\n", "{none:#?}");
+}
+
+#[test]
+fn every_command_reports_a_selector_without_nodes_and_succeeds() {
+    let rig = Rig::new();
+    for command in [
+        &["plan"][..],
+        &["forecast"],
+        &["drain"],
+        &["uncordon"],
+        &["cancel"],
+        &["status"],
+        &["status", "--watch"],
+    ] {
+        let none = rig.run(&[command, &["-l", "pool=none"]].concat());
+        assert_eq!(none.code, Some(0), "{command:?}: {none:#?}");
+        assert_eq!(none.stdout, "", "{command:?}");
+        assert_eq!(none.stderr, "no node has these labels\n", "{command:?}");
+    }
 }
 
 #[test]

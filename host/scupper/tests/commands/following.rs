@@ -52,6 +52,8 @@ fn a_followed_drain_reports_a_cancel_by_another_user() {
     let run = drain.ended();
     assert_eq!(run.code, Some(5), "{run:#?}");
     assert!(run.stdout.contains("Cancelled in"), "{run:#?}");
+    // The word is said once.
+    assert!(!run.stdout.contains(": cancelled: "), "{run:#?}");
 }
 
 /// An API server that restarts refuses for a while what it granted before, and then shows it as missing.

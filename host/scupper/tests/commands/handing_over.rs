@@ -72,12 +72,25 @@ fn pods_of_daemonsets_need_no_flag_where_the_driver_keeps_them() {
         rig.apply(objects::daemon_set("shop", "agent"));
         rig.apply(objects::pod("shop", "agent-x", "worker-1").daemonset("agent"));
         rig.apply(rig.pod("web", "worker-1"));
-        let run = rig.run(&asks("drain", &["--ignore-daemonsets=false"]));
+        for (command, more, code) in [
+            // What shows the drain agrees with it.
+            ("plan", &[][..], 0),
+            ("forecast", &[], 0),
+            ("drain", &["--dry-run"], 0),
+            ("plan", &["--local"], 5),
+            ("forecast", &["--local"], 5),
+            ("drain", &["--dry-run", "--local"], 5),
+            ("plan", &["--ignore-daemonsets=false"], 5),
+            ("drain", &["--ignore-daemonsets=false"], 5),
+        ] {
+            let run = rig.run(&asks(command, more));
+            assert_eq!(run.code, Some(code), "{run:#?}");
+            let is_refused = run.stdout.contains("use --ignore-daemonsets to ignore");
+            assert_eq!(is_refused, code == 5, "{run:#?}");
+        }
+        // No driver obeys this flag, so the drain is local.
+        let run = rig.run(&asks("plan", &["--disable-eviction"]));
         assert_eq!(run.code, Some(5), "{run:#?}");
-        assert!(
-            run.stdout.contains("use --ignore-daemonsets to ignore"),
-            "{run:#?}"
-        );
         let run = rig.run(&asks("drain", &[]));
         assert_eq!(run.code, Some(0), "{run:#?}");
         assert!(!run.stdout.contains("  limit  "), "{run:#?}");

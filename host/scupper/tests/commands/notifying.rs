@@ -83,6 +83,24 @@ fn each_workload_is_told_before_its_first_pod_leaves() {
     assert!(!rig.objects("pods").iter().any(is_there));
 }
 
+/// The plan and the drain are refused with the same words.
+#[test]
+fn a_plan_says_that_the_drain_would_end_before_its_notice() {
+    let rig = cluster();
+    let late = ["--force", "--notify-before", "10m", "--timeout", "5m"];
+    let plan = rig.run(&[&["plan", "worker-1"], &late[..]].concat());
+    let drain = rig.run(&[&["drain", "worker-1", "--local"], &late[..]].concat());
+    assert_eq!((plan.code, drain.code), (Some(7), Some(7)), "{plan:#?}");
+    for run in [&plan, &drain] {
+        let words = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            words.contains("refused the drain: no pod may leave for 10m00s (drain.notify-before)"),
+            "{run:#?}"
+        );
+    }
+    assert!(!rig.is_cordoned("worker-1"));
+}
+
 #[test]
 fn a_workload_whose_first_pod_comes_later_has_the_same_time() {
     let rig = cluster();

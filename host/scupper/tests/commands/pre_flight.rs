@@ -2,7 +2,7 @@
 //! reason to refuse it.
 
 use rustix::process::Signal;
-use scupper_simulator::api::{Action, Fault, objects};
+use scupper_simulator::api::{Action, Fault, Forbidden, objects};
 use serde_json::{Value, json};
 
 use crate::rig::Rig;
@@ -170,6 +170,30 @@ fn where_namespaces_may_not_be_read_a_finding_is_likely() {
     ));
     drain.signal(Signal::INT);
     drain.ended();
+}
+
+/// Many installations leave these rights out on purpose, and an alert counts each refusal.
+#[test]
+fn a_drain_that_goes_on_reads_nothing_that_it_has_no_right_to_read() {
+    for (verb, resource) in [("get", "namespaces"), ("list", "replicasets.apps")] {
+        let rig = rig();
+        rig.api.set_forbidden(Forbidden {
+            verb: verb.to_owned(),
+            resource: resource.to_owned(),
+            ..Forbidden::default()
+        });
+        let mark = rig.api.mark();
+        let drain = drain(&rig, "warn");
+        let mut drain = rig.start(&args(&drain));
+        drain.prints(&format!(
+            "likely   {CLOSED}: shop/web; change: minAvailable: 1 -> 0"
+        ));
+        let refused = rig.api.requests_since(mark).into_iter();
+        let refused: Vec<_> = refused.filter(|it| it.status == Some(403)).collect();
+        assert!(refused.is_empty(), "{refused:#?}");
+        drain.signal(Signal::INT);
+        drain.ended();
+    }
 }
 
 #[test]

@@ -49,7 +49,8 @@ fn the_second_signal_ends_it_at_once_and_another_process_continues() {
     let run = drain.ended();
     rig.api.resume();
     assert_eq!(run.code, Some(5), "{run:#?}");
-    assert!(run.stderr.contains("ended at once"), "{run:#?}");
+    let words = "ended at once; what was changed on the nodes stays, and the same command again continues";
+    assert!(run.stderr.contains(words), "{run:#?}");
     is_continued(&rig, &["drain", "worker-1"]);
 }
 
@@ -93,6 +94,9 @@ fn a_drain_whose_process_is_alive_is_not_continued() {
             run.stderr.contains(busy) && run.stderr.contains("--take-over"),
             "{run:#?}"
         );
+        // First how to see what it does.
+        let next = "; to see it: scupper status worker-1 --watch; to stop it: scupper cancel worker-1; ";
+        assert!(run.stderr.contains(next), "{run:#?}");
         assert!(!run.stderr.contains("abandoned"), "{run:#?}");
     }
     drain.kill();

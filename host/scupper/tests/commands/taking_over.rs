@@ -57,6 +57,16 @@ fn mark_as(rig: &Rig, trigger: &str) {
     });
 }
 
+/// As if the drain had been cancelled, and its process had ended while it rolled back.
+pub(crate) fn rolls_back(rig: &Rig) {
+    let mut mark = rig.mark("worker-1").unwrap();
+    mark["phase"] = json!("rolling back");
+    mark["cancelled"] = json!("withdrawn");
+    edit(rig, |node| {
+        node["metadata"]["annotations"]["scupper.dev/drain"] = json!(mark.to_string());
+    });
+}
+
 /// The driver ran on another machine than this command, and its Lease is valid for so long.
 fn held_elsewhere(rig: &Rig, seconds: u32) {
     rig.leased_to("scupper/scupper-x7d2p", seconds);
@@ -115,12 +125,7 @@ fn a_driver_whose_kubelet_is_alive_keeps_its_drain_from_a_machine_that_is_said_t
 #[test]
 fn a_machine_that_is_off_is_drained_although_its_driver_was_rolling_back() {
     let rig = abandoned("LifecycleEvent");
-    let mut mark = rig.mark("worker-1").unwrap();
-    mark["phase"] = json!("rolling back");
-    mark["cancelled"] = json!("withdrawn");
-    edit(&rig, |node| {
-        node["metadata"]["annotations"]["scupper.dev/drain"] = json!(mark.to_string());
-    });
+    rolls_back(&rig);
     set_ready(&rig, "Unknown");
     let run = rig.run(&["drain", "worker-1", "--node-is-off"]);
     is_done(&run);
@@ -146,6 +151,62 @@ fn a_drain_whose_driver_is_gone_for_good_is_continued_only_if_asked() {
     is_done(&drain.ended());
     let mark = rig.mark("worker-1").unwrap();
     assert_eq!((&mark["id"], &mark["own_cordon"]), (&before["id"], &json!(true)));
+}
+
+/// With fewer flags it would wait for ever for pods that may not leave without them.
+#[test]
+fn a_drain_is_not_continued_with_fewer_flags_than_its_pods_need() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("web", "worker-1").grace(300).takes(0.1));
+    rig.budget("keep-web", "web");
+    rig.apply(json!({
+        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"namespace": "kube-system", "name": "proxy"},
+    }));
+    rig.apply(objects::pod("kube-system", "proxy", "worker-1").daemonset("proxy"));
+    let continues = ["drain", "worker-1", "--local", "--ignore-daemonsets"];
+    let mut drain = rig.start(&continues);
+    drain.prints("waits    shop/web");
+    drain.kill();
+    let before = rig.mark("worker-1");
+    let run = rig.run(&["drain", "worker-1", "--local"]);
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    let says = "the drain of node worker-1 cannot be continued without --ignore-daemonsets: kube-system/proxy may not leave";
+    assert!(run.stderr.contains(says), "{run:#?}");
+    assert_eq!(rig.mark("worker-1"), before);
+    assert_eq!(rig.pods(), ["proxy", "web"]);
+    rig.api
+        .store()
+        .delete("poddisruptionbudgets.policy", "shop", "keep-web")
+        .unwrap();
+    is_done(&rig.run(&continues));
+}
+
+/// The requester has chosen the pods: without the flag all of them would leave.
+#[test]
+fn a_drain_of_some_pods_is_not_continued_for_all_of_them() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("web", "worker-1").grace(300).takes(0.1));
+    rig.apply(rig.pod("db", "worker-1"));
+    rig.budget("keep-web", "web");
+    let agent = Agent::start(&rig, false);
+    let mut drain = rig.start(&asks("drain", &["--pod-selector", "app=web"]));
+    drain.prints("Claimed");
+    drain.kill();
+    until("the drain waits for the budget", || evictions(&rig) > 0);
+    agent.driver.kill();
+    held_elsewhere(&rig, 1);
+    let before = rig.mark("worker-1");
+    let run = rig.run(&["drain", "worker-1", "--take-over"]);
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    let says = "scupper drain worker-1 --take-over --pod-selector=app=web";
+    assert!(run.stderr.contains(says), "{run:#?}");
+    assert_eq!(rig.mark("worker-1"), before);
+    rig.api
+        .store()
+        .delete("poddisruptionbudgets.policy", "shop", "keep-web")
+        .unwrap();
+    is_done(&rig.run(&["drain", "worker-1", "--take-over", "--pod-selector=app=web"]));
+    assert_eq!(rig.pods(), ["db"]);
 }
 
 /// It may be of some pods only: a command would evict the others as well.

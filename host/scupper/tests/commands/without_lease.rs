@@ -57,7 +57,7 @@ fn status_calls_it_abandoned_and_says_what_continues_and_what_undoes_it() {
         run.stdout.contains("driver     abandoned: ") && run.stdout.contains(" has ended; showing"),
         "{run:#?}"
     );
-    let next = "next: scupper drain worker-1    # continues it; scupper cancel worker-1 undoes it";
+    let next = "next: scupper drain worker-1    # continues it, with the flags that it was begun with; scupper cancel worker-1 undoes it";
     assert!(run.stdout.contains(next), "{run:#?}");
     let run = rig.run(&["status"]);
     assert!(run.stdout.contains("worker-1  abandoned"), "{run:#?}");

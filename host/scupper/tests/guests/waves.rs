@@ -16,7 +16,7 @@ fn plan(_drain: Drain, _node: Node, pods: Vec<Pod>, mut draft: Plan) -> Result<P
             let mut wave = Wave::new(format!("of {uid}"), vec![uid]);
             wave.max_parallel = Some(1);
             wave.timeout = Some(60_000);
-            wave.max_grace_period_seconds = Some(30);
+            wave.max_grace_period_seconds = Some(if draft.waves.is_empty() { 30 } else { 0 });
             draft.waves.push(wave);
         }
     }

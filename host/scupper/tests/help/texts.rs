@@ -38,6 +38,10 @@ pub(crate) fn all(program: &str, elsewhere: &[&str]) -> Vec<(String, String)> {
             lines <= 105,
             "{command:?}: {lines} lines are more than two screens"
         );
+        assert!(
+            !below.is_empty() || text.contains("\nExamples:\n"),
+            "{command:?} shows no example: {text}"
+        );
         // `scupper-dev` appears as a part of `scupper`.
         texts.push(([&["scupper".to_owned()], &command[..]].concat().join("-"), text));
         let below = below.into_iter().map(|name| [&command[..], &[name]].concat());

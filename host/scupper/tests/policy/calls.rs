@@ -51,6 +51,8 @@ async fn waves_come_back_in_order_and_with_their_limits() {
     assert_eq!(first.max_parallel, Some(1));
     assert_eq!(first.timeout, Some(Duration::from_secs(60)));
     assert_eq!(first.max_grace_seconds, Some(30));
+    // It asked for 0, with which the API server would forget a pod that still runs.
+    assert_eq!(answer.waves[1].max_grace_seconds, Some(1));
 }
 
 #[tokio::test]

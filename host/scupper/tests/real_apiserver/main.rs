@@ -22,6 +22,7 @@ mod limit;
 mod local_data;
 mod neighbours;
 mod node_is_off;
+mod pages;
 mod parity;
 mod people;
 mod pre_flight;

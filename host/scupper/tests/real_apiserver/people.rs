@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::area::Area;
-use super::setup::{Account, create, scupper_as};
+use super::setup::{Account, create, scupper_as, until};
 use super::testbed::Testbed;
 use super::{condition, driver, node, pods_on, skip};
 
@@ -51,53 +51,123 @@ fn whoever_may_use_kubectl_drain_may_use_this() {
     assert!(node(&area, name)["spec"]["unschedulable"].is_null());
 }
 
+/// Who has the roles of `deploy/people.yaml`, and no other rights.
+struct Operator<'a> {
+    area: &'a Area,
+    account: Account,
+    driver: String,
+    /// A namespace of this test: the drivers of other tests share the server.
+    leases: String,
+}
+
+impl<'a> Operator<'a> {
+    fn of(area: &'a Area) -> Self {
+        let (namespace, leases) = (area.namespace("people"), area.namespace("leases"));
+        let text = std::fs::read_to_string(FILE).unwrap();
+        let roles = text.replace("namespace: scupper", &format!("namespace: {leases}"));
+        assert_ne!(text, roles);
+        let file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
+        std::fs::write(file.path(), roles).unwrap();
+        area.kubectl(&["apply", "-f", file.path().to_str().unwrap()]);
+        let roles = ["scupper-view", "scupper-drain"];
+        let account = Account::with_roles(area, &namespace, &roles, ["create", "", "pods/eviction"]);
+        create(
+            area,
+            &json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+                "metadata": {"name": namespace, "namespace": leases},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "scupper-people"},
+                "subjects": [{"kind": "ServiceAccount", "name": "driver", "namespace": namespace}],
+            }),
+        );
+        let driver = area.driver();
+        Self {
+            area,
+            account,
+            driver,
+            leases,
+        }
+    }
+
+    fn leases(&self) -> [&str; 2] {
+        ["--lease-namespace", &self.leases]
+    }
+
+    fn types(&self, args: &[&str], more: &[&str]) -> (Option<i32>, String, String) {
+        scupper_as(&self.account.kubeconfig, &[args, more].concat())
+    }
+
+    /// The command succeeds, and no right is missing.
+    fn does(&self, args: &[&str], more: &[&str]) {
+        let (code, out, errors) = tokio::task::block_in_place(|| self.types(args, more));
+        assert_eq!(code, Some(0), "{args:?}: {out}{errors}");
+        let said = format!("{out}{errors}").to_lowercase();
+        for word in ["no right", "forbidden"] {
+            assert!(!said.contains(word), "{word}: {args:?}: {out}{errors}");
+        }
+    }
+
+    fn cancels_a_drain(&self, name: &str, by: &[&str]) {
+        let namespace = self.area.namespace("stuck");
+        let there = ["--node", name, "--namespace", &namespace, "--count", "1"];
+        self.area
+            .make_pods(&[&there[..], &["--name", "stuck", "--stuck", "true"]].concat());
+        // The limit ends it also where this test fails.
+        let drain = || self.types(&["drain", name, "--force", "--timeout=100s"], by);
+        let is_cordoned = || node(self.area, name)["spec"]["unschedulable"] == true;
+        let (code, out, errors) = std::thread::scope(|scope| {
+            let drain = scope.spawn(drain);
+            until("the drain has begun", is_cordoned);
+            // The nodes of other tests may have reasons that say `forbidden`.
+            let (code, out, errors) = self.types(&["status"], &self.leases());
+            assert_eq!(code, Some(0), "{out}{errors}");
+            for word in ["no right", "forbidden"] {
+                assert!(!errors.to_lowercase().contains(word), "{word}: {errors}");
+            }
+            let line = format!("{name} ");
+            assert!(out.lines().any(|it| it.starts_with(&line)), "{out}");
+            self.does(&["cancel", name], by);
+            drain.join().unwrap()
+        });
+        assert_eq!(code, Some(5), "{out}{errors}");
+        assert!(!is_cordoned());
+    }
+
+    /// What only drivers may is named; who reads it is told of the roles for people.
+    fn asks_the_doctor(&self, name: &str) {
+        let doctor = ["doctor", "--node", name, "--driver-name", &self.driver];
+        let (code, out, errors) = self.types(&doctor, &self.leases());
+        assert_eq!(code, Some(8), "{out}{errors}");
+        let text = out.split_whitespace().collect::<Vec<_>>().join(" ");
+        let words =
+            "needed to publish transitions do: for a person the roles of deploy/people.yaml are enough";
+        assert!(text.contains(words), "{out}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn with_the_roles_for_people_nothing_is_missing() {
     if skip::left_out("real-apiserver") {
         return;
     }
     let area = Area::with(1);
-    let (name, namespace, driver_name) = (area.node(0), area.namespace("people"), area.driver());
-    // In a namespace of this test: the drivers of other tests share the server.
-    let leases = area.namespace("leases");
-    let text = std::fs::read_to_string(FILE).unwrap();
-    let roles = text.replace("namespace: scupper", &format!("namespace: {leases}"));
-    assert_ne!(text, roles);
-    let file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
-    std::fs::write(file.path(), roles).unwrap();
-    tokio::task::block_in_place(|| area.kubectl(&["apply", "-f", file.path().to_str().unwrap()]));
-    let roles = ["scupper-view", "scupper-drain"];
-    let ops = Account::with_roles(&area, &namespace, &roles, ["create", "", "pods/eviction"]);
-    create(
-        &area,
-        &json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
-            "metadata": {"name": namespace, "namespace": leases},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "scupper-people"},
-            "subjects": [{"kind": "ServiceAccount", "name": "driver", "namespace": namespace}],
-        }),
-    );
-    let run = |args: &[&str]| {
-        let (code, out, errors) = tokio::task::block_in_place(|| scupper_as(&ops.kubeconfig, args));
-        assert_eq!(code, Some(0), "{args:?}: {out}{errors}");
-        let said = format!("{out}{errors}").to_lowercase();
-        for word in ["no right", "forbidden"] {
-            assert!(!said.contains(word), "{word}: {args:?}: {out}{errors}");
-        }
-    };
+    let name = area.node(0);
+    let ops = tokio::task::block_in_place(|| Operator::of(&area));
+    let by = [&["--driver-name", &ops.driver][..], &ops.leases()].concat();
     area.pods(name, 2, 1);
-    run(&["plan", name, "--force"]);
-    let by = ["--driver-name", &driver_name, "--lease-namespace", &leases];
-    let run_by = |args: &[&str]| run(&[args, &by].concat());
-    run(&["status", name, "--lease-namespace", &leases]);
-    run_by(&["drain", name, "--local", "--force"]);
+    ops.does(&["plan", name, "--force"], &[]);
+    ops.does(&["forecast", name, "--force"], &[]);
+    ops.does(&["status", name], &ops.leases());
+    tokio::task::block_in_place(|| ops.asks_the_doctor(name));
+    ops.does(&["drain", name, "--local", "--force"], &by);
     assert_eq!(condition(&area, name, "Drained"), "True");
-    run_by(&["uncordon", name, "--local"]);
+    ops.does(&["uncordon", name, "--local"], &by);
 
-    let mut driver = driver::Driver::start(&area, &driver_name, name, None).await;
-    driver.restart_with(&by[2..]).await;
+    let mut driver = driver::Driver::start(&area, &ops.driver, name, None).await;
+    driver.restart_with(&ops.leases()).await;
     area.pods(name, 2, 1);
-    run_by(&["drain", name, "--force"]);
+    ops.does(&["drain", name, "--force"], &by);
     assert_eq!(pods_on(&area, name), 0);
-    run_by(&["uncordon", name]);
+    ops.does(&["uncordon", name], &by);
+    tokio::task::block_in_place(|| ops.cancels_a_drain(name, &by));
 }

@@ -103,6 +103,74 @@ fn the_chart_gives_the_objects_of_the_overlays() {
     }
 }
 
+/// Clusters may admit critical pods only in namespaces with a quota for them.
+#[test]
+fn a_critical_priority_has_its_quota() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let quota = r#""ResourceQuota" "scupper"/"scupper""#;
+    for class in ["system-node-critical", "system-cluster-critical", "mine"] {
+        let value = format!("--set=priorityClassName={class}");
+        let templated = templated(&["--namespace=scupper", &value]);
+        let set = &templated[r#""DaemonSet" "scupper"/"scupper""#]["spec"]["template"]["spec"];
+        assert_eq!(set["priorityClassName"], class);
+        let counted = templated.get(quota).map(|quota| {
+            let scope = &quota["spec"]["scopeSelector"]["matchExpressions"][0];
+            assert_eq!(scope["scopeName"], "PriorityClass", "{quota}");
+            scope["values"].clone()
+        });
+        let expected = (class != "mine").then(|| serde_json::json!([class]));
+        assert_eq!(counted, expected, "{class}");
+    }
+}
+
+/// They find each other by the kubelet's directory. Without it, both would answer the same requests.
+#[test]
+fn two_drivers_of_a_node_run_at_once_only_where_they_find_each_other() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let mut seen = BTreeSet::new();
+    for entry in std::fs::read_dir(deploy().join("overlays")).unwrap() {
+        let overlay = entry.unwrap().file_name().into_string().unwrap();
+        let kustomized = kustomized(&overlay, &[]);
+        let set = &kustomized[r#""DaemonSet" "scupper"/"scupper""#]["spec"];
+        let volumes = set["template"]["spec"]["volumes"].as_array().unwrap();
+        let of_kubelet = volumes.iter().find(|it| it["name"] == "plugins-registry");
+        let is_shared = of_kubelet.unwrap()["hostPath"].is_object();
+        let update = &set["updateStrategy"]["rollingUpdate"];
+        assert_eq!(update["maxSurge"] != 0, is_shared, "{overlay}: {update}");
+        seen.insert(is_shared);
+    }
+    assert_eq!(seen.len(), 2, "overlays of both kinds");
+}
+
+/// An eviction of a drain that asks for no grace at all would be refused, without end.
+#[test]
+fn the_policies_of_the_chart_allow_the_grace_period_of_its_drivers() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scupper.yaml");
+    let config = format!("--set-file=config={}", file.display());
+    for (drain, args, shortest) in [
+        ("{}", "--set=monitoring=false", "1"),
+        ("{grace-period: 0}", "--set=monitoring=false", "0"),
+        ("{}", "--set=args={--grace-period=0}", "0"),
+        ("{grace-period: 5}", "--set=args={--scope=node}", "1"),
+    ] {
+        let head = format!("apiVersion: scupper.dev/v1alpha1\n{KIND}\npolicies: []\n");
+        std::fs::write(&file, format!("{head}drain: {drain}\n")).unwrap();
+        let templated = templated(&["--namespace=scupper", &config, args]);
+        let policy = &templated[r#""ValidatingAdmissionPolicy" null/"scupper-evictions""#];
+        let mut variables = policy["spec"]["variables"].as_array().unwrap().iter();
+        let variable = variables.find(|it| it["name"] == "shortest").unwrap();
+        assert_eq!(variable["expression"], shortest, "{drain} {args}");
+    }
+}
+
 /// Each of their admission policies refuses what the other one is for.
 #[test]
 fn a_driver_restarts_deployments_or_raises_them() {
@@ -204,16 +272,61 @@ fn every_configuration_in_the_guide_is_valid() {
     let guide = std::fs::read_to_string(deploy().join("README.md")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("scupper.yaml");
-    let blocks = guide.split("```yaml\n").skip(1);
-    let blocks: Vec<&str> = blocks
-        .filter_map(|rest| rest.split("```").next())
-        .filter(|block| block.lines().any(|line| line == KIND))
-        .collect();
+    let mut blocks = blocks(&guide);
+    blocks.retain(|block| block.lines().any(|line| line == KIND));
     assert!(!blocks.is_empty(), "{guide}");
     for block in blocks {
         std::fs::write(&file, block).unwrap();
         check(&file);
     }
+}
+
+/// The YAML in a page.
+fn blocks(page: &str) -> Vec<&str> {
+    let blocks = page.split("```yaml\n").skip(1);
+    blocks.filter_map(|rest| rest.split("```").next()).collect()
+}
+
+/// The guide has one to write beside a checkout, and lines to add to it.
+#[test]
+fn the_kustomization_in_the_guide_works_and_takes_the_patches_in_it() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let guide = std::fs::read_to_string(deploy().join("README.md")).unwrap();
+    let of = |begin: &str| {
+        let mut blocks = blocks(&guide);
+        blocks.retain(|block| block.starts_with(begin));
+        blocks
+    };
+    let [kustomization, patches] = ["apiVersion: kustomize.config.k8s.io/", "patches:\n"].map(of);
+    assert_eq!((kustomization.len(), patches.len()), (1, 1), "{guide}");
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("own");
+    std::fs::create_dir(&own).unwrap();
+    let checkout = deploy().join("..").canonicalize().unwrap();
+    std::os::unix::fs::symlink(checkout, folder.path().join("scupper")).unwrap();
+    let text = [kustomization, patches].concat().concat();
+    std::fs::write(own.join("kustomization.yaml"), text).unwrap();
+    let objects = objects(&out(kubectl().arg("kustomize").arg(&own)));
+    assert!(
+        objects.values().any(|object| object["kind"] == "PodMonitor"),
+        "{objects:?}"
+    );
+    let driver = &objects[r#""DaemonSet" "scupper"/"scupper""#]["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(driver["image"], "registry.example.com/scupper:0.1.0");
+    let variable = |name: &str| {
+        let all = driver["env"].as_array().unwrap();
+        all.iter().find(|it| it["name"] == name).unwrap().clone()
+    };
+    assert_eq!(
+        variable("HOST_IP")["valueFrom"]["fieldRef"]["fieldPath"],
+        "status.hostIP"
+    );
+    assert_eq!(
+        variable("OTEL_EXPORTER_OTLP_ENDPOINT")["value"],
+        "http://$(HOST_IP):4318"
+    );
 }
 
 /// Files of this kind, recognized by their content and not by their names. Links lead to files that are found anyway.
@@ -301,6 +414,12 @@ fn metrics() -> BTreeSet<String> {
 
 fn monitoring(file: &str) -> PathBuf {
     deploy().join("components/monitoring").join(file)
+}
+
+fn templated(set: &[&str]) -> BTreeMap<String, Value> {
+    let mut command = Command::new(tool("helm"));
+    command.args(["template", "scupper"]).args(set);
+    objects(&out(command.arg(deploy().join("helm/scupper"))))
 }
 
 fn kustomized(overlay: &str, components: &[&str]) -> BTreeMap<String, Value> {

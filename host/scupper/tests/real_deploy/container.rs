@@ -99,7 +99,7 @@ impl Container {
         command.arg("--").args(rights(pod)).arg("/usr/bin/scupper");
         let args = container["args"].as_array().unwrap().iter();
         // All containers share this machine's network.
-        let args = args.map(|arg| arg.as_str().unwrap().replace("0.0.0.0:9090", "127.0.0.1:0"));
+        let args = args.map(|arg| arg.as_str().unwrap().replace("[::]:9090", "127.0.0.1:0"));
         let child = command
             .args(args)
             .env_clear()

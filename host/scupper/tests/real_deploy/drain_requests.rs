@@ -58,6 +58,7 @@ async fn site() -> Site {
     testbed.kubectl(&["wait", "--for=condition=Established", "crd", "--all"]);
     let rolled_out = ["rollout", "status", "daemonset/scupper", "--timeout=60s"];
     testbed.kubectl(&[&["--namespace", "scupper"][..], &rolled_out].concat());
+    installed.enforces_policies().await;
     shop(testbed, &["--owner", "deployment", "--count", "3"]);
     testbed.kubectl(&["cordon", "node-0"]);
     let config = format!("--config={}", overlay.join("scupper.yaml").display());
@@ -227,6 +228,56 @@ async fn node_drainer_gets_an_answer_for_each_event_of_a_node() {
         node["spec"]["unschedulable"], true,
         "the cordon is fault-quarantine's"
     );
+}
+
+/// Its policy lets a driver write nothing else to a request of another node.
+#[tokio::test]
+async fn a_driver_takes_back_that_it_drains_for_a_request_that_names_another_node_now() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let _alone = ALONE.lock().await;
+    let site = site().await;
+    let (installed, driver) = (&site.installed, &site.driver);
+    let one_behind_a_budget = ["--owner", "deployment", "--count", "1", "--pdb", "1"];
+    shop(&installed.testbed, &one_behind_a_budget);
+    installed.create(&[request("node-0")]);
+    let drains = async || condition(installed, "68a1", "DrainInProgress").await == "True";
+    until(drains, || driver.log()).await;
+    let path = format!("{REQUESTS}/drain-node-0-68a1");
+    let draining = installed.get(&path).await["status"].clone();
+    let moved = json!({"spec": {"nodeName": "node-1"}});
+    let (code, answer) = ask(&installed.admin, Method::PATCH, &path, &moved).await;
+    assert_eq!(code, StatusCode::OK, "{answer}");
+    let is_corrected = async || condition(installed, "68a1", "DrainInProgress").await == "False";
+    until(is_corrected, || driver.log()).await;
+    let corrected = installed.get(&path).await["status"].clone();
+    assert_eq!(corrected["conditions"][0]["reason"], "NodeChanged", "{corrected}");
+
+    let with_message = |status: &Value, message: &str| {
+        let mut status = status.clone();
+        status["conditions"][0]["message"] = message.into();
+        status
+    };
+    let theirs = with_message(&draining, "the driver of node node-1 drains it");
+    let of_another = with_message(&corrected, "the request is no longer for node node-2");
+    let mut with_answer = corrected.clone();
+    let conditions = with_answer["conditions"].as_array_mut().unwrap();
+    conditions.push(complete("ours")["status"]["conditions"][0].clone());
+    let own = client(&site.kubeconfig).await;
+    let path = format!("{path}/status");
+    for (before, after, expected) in [
+        (&corrected, &draining, StatusCode::FORBIDDEN),
+        (&draining, &with_answer, StatusCode::FORBIDDEN),
+        (&draining, &of_another, StatusCode::FORBIDDEN),
+        (&theirs, &corrected, StatusCode::FORBIDDEN),
+        (&draining, &corrected, StatusCode::OK),
+    ] {
+        let (code, answer) = ask(&installed.admin, Method::PATCH, &path, &json!({"status": before})).await;
+        assert_eq!(code, StatusCode::OK, "{answer}");
+        let (code, answer) = ask(&own, Method::PATCH, &path, &json!({"status": after})).await;
+        assert_eq!(code, expected, "{before} -> {after}: {answer}");
+    }
 }
 
 fn doctor(kubeconfig: &Path, config: &str) -> String {

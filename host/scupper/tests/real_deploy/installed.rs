@@ -41,7 +41,7 @@ impl Installed {
 
     /// The API server enforces a ValidatingAdmissionPolicy some time after its creation, and those that are older not later:
     /// so this creates one, and waits until it is enforced.
-    async fn enforces_policies(&self) {
+    pub(crate) async fn enforces_policies(&self) {
         let name = "enforced";
         let api = "admissionregistration.k8s.io/v1";
         let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
@@ -300,7 +300,7 @@ fn here(arg: &str) -> String {
         "--config=/etc/scupper/config/scupper.yaml" => {
             format!("--config={}", deploy().join("base/scupper.yaml").display())
         }
-        "--metrics-address=0.0.0.0:9090" => "--metrics-address=127.0.0.1:0".to_owned(),
+        "--metrics-address=[::]:9090" => "--metrics-address=127.0.0.1:0".to_owned(),
         "--claim=auto" => "--claim=self".to_owned(),
         other => other.to_owned(),
     }

@@ -23,6 +23,7 @@ mod own_node;
 mod raises;
 mod restarts;
 mod rights;
+mod scripts;
 #[path = "../support/skip.rs"]
 mod skip;
 mod slurm;

@@ -13,9 +13,26 @@ use crate::machine::Machine;
 use crate::{ALONE, cloud, skip, slurm};
 
 /// The kinds of objects to delete between overlays: permissions above all. Namespace and CRDs stay.
-const OURS: &str = "daemonsets,configmaps,roles,rolebindings,clusterroles,clusterrolebindings,\
+const OURS: &str = "daemonsets,configmaps,resourcequotas,roles,rolebindings,clusterroles,clusterrolebindings,\
     validatingadmissionpolicies,validatingadmissionpolicybindings";
 const SLM: &str = "lifecycle.k8s.io";
+
+/// As GKE has it: pods of these priority classes need a quota in their namespace.
+const LIMITED_PRIORITIES: &str = "
+apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+  - name: ResourceQuota
+    configuration:
+      apiVersion: apiserver.config.k8s.io/v1
+      kind: ResourceQuotaConfiguration
+      limitedResources:
+        - resource: pods
+          matchScopes:
+            - scopeName: PriorityClass
+              operator: In
+              values: [system-node-critical, system-cluster-critical]
+";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_overlay_and_the_chart_drain_a_node() {
@@ -25,7 +42,18 @@ async fn every_overlay_and_the_chart_drain_a_node() {
     let _alone = ALONE.lock().await;
     let image = Image::gathered();
     // One node for each, and room for the evicted pods.
-    let installed = Installed::bare(&["--nodes", "8", "--eviction-request"]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let limits = folder.path().join("admission.yaml");
+    std::fs::write(&limits, LIMITED_PRIORITIES).unwrap();
+    let limits = format!("--admission-control-config-file={}", limits.display());
+    let options = [
+        "--nodes",
+        "8",
+        "--eviction-request",
+        "--apiserver-arg",
+        limits.as_str(),
+    ];
+    let installed = Installed::bare(&options).await;
     own_group(&installed, &image).await;
     restart_without_eviction_requests(&installed);
     installed.testbed.install("lifecycle.yaml");

@@ -3,7 +3,9 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::installed::{Driver, Installed, POD_PREFIX, ask, ask_as, client, event, transition, until};
+use crate::installed::{
+    Driver, Installed, POD_PREFIX, ask, ask_as, client, deploy, event, transition, until,
+};
 use crate::{ALONE, skip};
 
 pub(crate) const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/scupper/leases";
@@ -57,6 +59,7 @@ async fn a_driver_that_evicts_as_its_node_evicts_the_pods_of_no_other() {
             .testbed
             .make_pods(&[&["--node", node][..], &pods].concat());
     }
+    only_scupper_evicts(&installed, "shop", "node-0-2").await;
     let own = installed.kubeconfig_on("node-0").await;
     let driver = client(&own).await;
     let (own_node, other_node) = (Some("system:node:node-0"), Some("system:node:node-1"));
@@ -96,6 +99,26 @@ async fn a_driver_that_evicts_as_its_node_evicts_the_pods_of_no_other() {
     .await;
     assert_eq!(installed.pods("shop", "node-0").await, 0, "{}", driver.log());
     assert_eq!(installed.pods("shop", "node-1").await, 3);
+}
+
+/// The example for namespaces whose evictions are left to Scupper, which must not stop Scupper. `pod`: one that others try to
+/// evict.
+async fn only_scupper_evicts(installed: &Installed, namespace: &str, pod: &str) {
+    let example = deploy().join("../examples/neighbours/only-scupper-evicts.yaml");
+    let testbed = &installed.testbed;
+    testbed.kubectl(&["apply", "-f", example.to_str().unwrap()]);
+    let label = "scupper.dev/only-scupper-evicts=true";
+    testbed.kubectl(&["label", "namespace", namespace, label]);
+    let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/eviction?dryRun=All");
+    let eviction = json!({
+        "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace},
+    });
+    let is_refused = async || {
+        let (_, said) = ask(&installed.admin, Method::POST, &path, &eviction).await;
+        let message = said["message"].as_str().unwrap_or_default();
+        message.contains("only Scupper evicts pods of this namespace")
+    };
+    until(is_refused, || format!("others may evict {pod}")).await;
 }
 
 /// The same for each node.

@@ -61,7 +61,12 @@ pub(crate) async fn disabled(bed: &Testbed) {
         assert!(node.reported().contains(words), "{words}\n{}", node.reported());
     }
     assert_eq!(status, "disabled");
+    let named = "policy openstack must still undo its part of the drain";
+    let known = node.types(&["status", NODE]).ended().await;
+    assert!(known.stdout.contains(named), "{known:#?}");
     let uncordon = node.types(&["uncordon", NODE, "--local"]).ended().await;
     assert_eq!(uncordon.code, Some(0), "{uncordon:#?}");
     assert_eq!(nova.service(A)["status"], "enabled", "{uncordon:#?}");
+    let known = node.types(&["status", NODE]).ended().await;
+    assert!(!known.stdout.contains(named), "{known:#?}");
 }

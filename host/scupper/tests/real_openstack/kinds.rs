@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::driver::NODE;
 use crate::driver_mode::DriverMode;
 use crate::nova::Nova;
 use crate::rig;
@@ -92,4 +93,6 @@ pub(crate) async fn resized(bed: &Testbed) {
     assert!(node.reported().contains(&fix), "{}", node.reported());
     assert!(!node.is_cordoned(), "{}", node.reported());
     assert_eq!(nova.service(A)["status"], "enabled");
+    let doctor = node.types(&["doctor", "--node", NODE]).ended().await;
+    assert!(doctor.stdout.contains(&fix), "{doctor:#?}");
 }

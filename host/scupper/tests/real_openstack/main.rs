@@ -142,9 +142,10 @@ const SCENARIOS: &[Scenario] = &[
         "what_is_asked_to_move_and_has_no_record_is_cancelled_as_well",
         |bed| cancelling::before_the_record(bed).boxed(),
     ),
-    ("a_cancel_while_nova_is_silent_keeps_the_host_disabled", |bed| {
-        cancelling::while_silent(bed).boxed()
-    }),
+    (
+        "in_driver_mode_a_cancel_enables_the_host_once_nova_compute_responds_again",
+        |bed| cancelling::while_silent(bed).boxed(),
+    ),
     ("in_driver_mode_what_has_no_record_is_cancelled_as_well", |bed| {
         cancelling::in_driver_mode(bed).boxed()
     }),
@@ -252,7 +253,7 @@ const SCENARIOS: &[Scenario] = &[
     ),
     (
         "in_driver_mode_a_cancel_while_nova_is_silent_keeps_the_host_disabled",
-        |bed| cancelling::while_silent_in_driver_mode(bed).boxed(),
+        |bed| cancelling::while_silent_to_the_end(bed).boxed(),
     ),
     ("overload_is_waited_out", |bed| faults::overload(bed).boxed()),
     ("lost_answers_begin_nothing_twice", |bed| {

@@ -16,6 +16,9 @@ pub(crate) async fn leftover(bed: &Testbed) {
     let ids = bed.boot(1, &["--mode", "stuck"]);
     let left = format!("scupper: node={NODE} cluster=testbed drain=earlier");
     bed.ghost("compute-0", &left);
+    // A policy that takes the first service with a mark of this node would take this one.
+    let listed = nova.get("/os-services?binary=nova-compute");
+    assert_eq!(listed["services"][0]["host"], "compute-0", "{listed}");
     let mut node = rig::node(bed, &[("cluster", "testbed")], json!({})).await;
     node.start().await;
     node.begin_drain("drain-1");
@@ -63,6 +66,14 @@ pub(crate) async fn of_another_node(bed: &Testbed) {
         node.reported()
     );
     assert_eq!(nova.service(A)["disabled_reason"], theirs);
+    // A table with one host for two nodes is not even loaded.
+    let table = format!("{NODE}={A},node-2={A}");
+    node.configure(json!({}), rig::policies(bed, &[("host-table", &table)]));
+    let both = format!("{NODE} and node-2 cannot both be {A}");
+    node.until("the driver keeps the former one", || {
+        node.reported().contains(&both)
+    })
+    .await;
 }
 
 /// The operator drains both hosts at once: one of them gives its own back.

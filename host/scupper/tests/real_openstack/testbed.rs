@@ -130,10 +130,12 @@ impl Testbed {
         self.ask("down", &[]);
     }
 
-    /// No server, and both compute services enabled. A scenario that failed may have left the conductor paused, and
-    /// nothing is deleted without it.
+    /// No server, and both compute services enabled. A scenario that failed may have left the conductor or a nova-compute
+    /// paused, and nothing is deleted without them.
     pub(crate) fn purge(&self) {
         self.resume(CONDUCTOR);
+        // It may also have stopped it, and then there is nothing to resume.
+        self.tool.ask("resume", &self.state, &[A]).ok();
         self.ask("purge", &[]);
     }
 

@@ -24,6 +24,7 @@ pub(crate) async fn stalled(bed: &Testbed) {
 
 /// nova-compute dies while a server moves: the end names that, and not only what the drain waited for.
 pub(crate) async fn dead_compute(bed: &Testbed) {
+    let down = "nova-compute on compute-a is down";
     bed.boot(1, &["--mode", "stuck"]);
     let mut node = rig::node(bed, &[], json!({"sla": "60s"})).await;
     node.start().await;
@@ -43,17 +44,19 @@ pub(crate) async fn dead_compute(bed: &Testbed) {
         .split("the deadline passed while policy openstack reported: ")
         .nth(1);
     let named = end.and_then(|end| {
-        let cause = end.find("nova-compute on compute-a is down")?;
+        let cause = end.find(down)?;
         Some(cause < end.find("waits for server")?)
     });
     assert_eq!(named, Some(true), "{reported}");
     let events = node.events("DeadlineExceeded");
-    assert!(
-        events
-            .iter()
-            .any(|note| note.contains("nova-compute on compute-a is down")),
-        "{events:?}"
-    );
+    assert!(events.iter().any(|note| note.contains(down)), "{events:?}");
+    node.until("a condition of the node names it", || {
+        let object = node.api.store().get("nodes", "", NODE).unwrap();
+        let conditions = object["status"]["conditions"].as_array();
+        let mut messages = conditions.into_iter().flatten().map(|it| &it["message"]);
+        messages.any(|message| message.as_str().is_some_and(|message| message.contains(down)))
+    })
+    .await;
 }
 
 /// Nova refuses every request to migrate.

@@ -37,13 +37,13 @@ def forget_records(bed):
 
 
 def cmd_ghost(bed, args):
-    """A compute service that was disabled, and whose host is gone for good."""
+    """A compute service that was disabled, and whose host is gone for good. Nova lists it first."""
     bed.need()
     ghost = uuid.uuid5(uuid.NAMESPACE_DNS, args.host)
     begun = '2026-01-01 00:00:00'
-    sql(bed, "insert into nova.services (created_at, uuid, host, `binary`, topic, report_count, disabled, "
-        "disabled_reason, last_seen_up, forced_down, version, deleted) select '%s', '%s', '%s', "
-        "'nova-compute', 'compute', 1, 1, '%s', '%s', 0, max(version), 0 from nova.services; "
+    sql(bed, "insert into nova.services (id, created_at, uuid, host, `binary`, topic, report_count, disabled, "
+        "disabled_reason, last_seen_up, forced_down, version, deleted) select least(min(id), 0) - 1, '%s', '%s', "
+        "'%s', 'nova-compute', 'compute', 1, 1, '%s', '%s', 0, max(version), 0 from nova.services; "
         "insert into nova_api.host_mappings (created_at, cell_id, host) select '%s', max(cell_id), '%s' "
         "from nova_api.host_mappings" % (begun, ghost, args.host, args.reason, begun, begun, args.host))
     bed.settings['ghosts'] = bed.settings.get('ghosts', []) + [args.host]

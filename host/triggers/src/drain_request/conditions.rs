@@ -59,6 +59,8 @@ impl Default for ConditionNames {
 
 /// The reason of `DrainInProgress=True`.
 const DRAINING: &str = "Draining";
+/// The reason of `DrainInProgress=False` while the request waits.
+const WAITING: &str = "Waiting";
 
 impl RequestAnswer {
     /// How the drain ended. `summary`: what it did.
@@ -123,6 +125,12 @@ impl ConditionNames {
         is_ours.then_some(condition.since?)
     }
 
+    /// It waits for its drain to begin, as its status says.
+    pub(super) fn is_waiting(&self, request: &ObservedRequest) -> bool {
+        let condition = request.condition(&self.in_progress);
+        condition.is_some_and(|condition| condition.status == "False" && condition.reason == WAITING)
+    }
+
     /// It names the node: the request may have named another one before.
     fn draining_message(&self) -> String {
         one_line(
@@ -140,7 +148,7 @@ impl ConditionNames {
     /// The conditions of a request at this stage.
     pub(super) fn at(&self, stage: &RequestStage<'_>, request: &ObservedRequest) -> Vec<RequestCondition> {
         match stage {
-            RequestStage::Waiting(why) => vec![condition(&self.in_progress, false, "Waiting", why)],
+            RequestStage::Waiting(why) => vec![condition(&self.in_progress, false, WAITING, why)],
             RequestStage::Draining(held) => {
                 let draining = self.draining_message();
                 let mut all = vec![condition(&self.in_progress, true, DRAINING, &draining)];

@@ -12,7 +12,7 @@ mod state;
 pub use conditions::ConditionNames;
 pub use request::{ObservedRequest, RequestChange, ServedRequests};
 pub use run::{DrainRequestDeps, DrainRequestOptions, FindResumePoint, SetConditions, run};
-pub use state::{NoDrain, PlannedDrain, planned_drain};
+pub use state::{NoDrain, PlannedDrain, UnwrittenConditions, planned_drain};
 
 /// The trigger's name in reports and checkpoints.
 pub const TRIGGER: &str = scupper_engine::Trigger::DrainRequest.name();

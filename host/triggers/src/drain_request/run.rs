@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use super::conditions::ConditionNames;
 use super::request::{RequestChange, ServedRequests};
-use super::state::{ConditionWrite, RequestState};
+use super::state::{ConditionWrite, RequestState, UnwrittenConditions};
 use crate::{DrainCommand, DrainReport, ResumePoint};
 use scupper_common::clock::Clock;
 
@@ -40,7 +40,9 @@ pub type FindResumePoint = Arc<dyn Fn() -> BoxFuture<'static, Option<ResumePoint
 
 /// Writes conditions of a request; an error is logged and retried.
 pub type SetConditions = Arc<
-    dyn Fn(DrainRequestRef, Vec<RequestCondition>) -> BoxFuture<'static, Result<(), String>> + Send + Sync,
+    dyn Fn(DrainRequestRef, Vec<RequestCondition>) -> BoxFuture<'static, Result<(), UnwrittenConditions>>
+        + Send
+        + Sync,
 >;
 
 /// Connects the trigger with the rest of the driver.
@@ -108,8 +110,8 @@ where
             changed = sole_instance.changed() => if changed.is_err() {
                 return;
             },
-            Some((write, succeeded)) = writes.next(), if !writes.is_empty() => {
-                state.handle_written(&write, succeeded, clock.now());
+            Some((write, written)) = writes.next(), if !writes.is_empty() => {
+                state.handle_written(&write, &written, clock.now());
             }
             change = requests.next() => match change {
                 Some(change) => state.handle_change(change, clock.now()),
@@ -123,16 +125,13 @@ where
 fn carry_out(
     set_conditions: SetConditions,
     write: ConditionWrite,
-) -> BoxFuture<'static, (ConditionWrite, bool)> {
+) -> BoxFuture<'static, (ConditionWrite, Result<(), UnwrittenConditions>)> {
     async move {
         let written = set_conditions(write.reference.clone(), write.conditions.clone()).await;
         if let Err(error) = &written {
-            tracing::warn!(
-                error,
-                "the status of a DrainRequest could not be written; trying again"
-            );
+            tracing::warn!(%error, "the status of a DrainRequest could not be written");
         }
-        (write, written.is_ok())
+        (write, written)
     }
     .boxed()
 }

@@ -23,6 +23,7 @@ mod writes;
 
 pub use planned::{NoDrain, PlannedDrain, planned_drain};
 pub(super) use writes::ConditionWrite;
+pub use writes::UnwrittenConditions;
 
 /// Pause before a drain that ended without an outcome is requested again.
 const AGAIN: Duration = Duration::from_secs(10);

@@ -12,7 +12,7 @@ use scupper_sdk::{Call, Outcome, Pending, Timestamp, count, log};
 use super::apply::apply;
 use super::decide::Operation;
 use super::observe::{Snapshot, compute_services};
-use super::{enable, node_events};
+use super::{enable, node_events, preflight};
 use crate::cloud::Cloud;
 use crate::nova::{Asked, Kind, Migration, Server, Service, State, Version, ask, asked_to_move};
 use crate::settings::{Settings, Stopped};
@@ -129,24 +129,28 @@ impl<'p> UnderWay<'p> {
         self.migrations.len() + self.unrecorded.len()
     }
 
+    /// The servers, for people.
+    fn titles(&self, snapshot: &Snapshot) -> Vec<String> {
+        let recorded = self.migrations.iter();
+        let recorded = recorded.map(|migration| snapshot.title(&migration.instance_uuid));
+        let unrecorded = self.unrecorded.iter().map(|server| server.title());
+        recorded.chain(unrecorded).collect()
+    }
+
     /// nova-compute may respond again within the time of the cancel. Until then its servers may still leave, so it stays
     /// disabled, and if the time ends first, until the uncordon.
     fn of_silent_host(&self, snapshot: &Snapshot, hook_state: &mut HookState) -> Pending {
         let host = &snapshot.host;
-        let migrations = self
-            .migrations
-            .iter()
-            .map(|one| snapshot.title(&one.instance_uuid));
-        let all: Vec<_> = migrations
-            .chain(self.unrecorded.iter().map(|it| it.title()))
-            .collect();
+        let all = self.titles(snapshot);
         if !hook_state.cancel_checked {
             hook_state.cancel_checked = true;
             node_events::cannot_abort(host, &all.join(", "));
         }
+        // If the time ends first, the end of the drain and `scupper status` show this text: it names the servers.
         let progress = format!(
-            "nova-compute on {host} does not respond, so {} cannot be aborted; it stays disabled until it does, or until the uncordon",
-            count(all.len(), "migration")
+            "nova-compute on {host} does not respond; it stays disabled until it does, or until the uncordon; {} cannot be aborted: {}",
+            count(all.len(), "migration"),
+            preflight::named(all.clone())
         );
         let pending = Outcome::pending(progress).again_after(POLL);
         let detail = "it may still leave: its migration cannot be aborted while nova-compute is down";
@@ -181,10 +185,11 @@ fn stop(
         }
     }
     let progress = format!(
-        "{} from {} {} being aborted",
+        "{} from {} {} being aborted: {}",
         count(under_way.len(), "migration"),
         snapshot.host,
         if under_way.len() == 1 { "is" } else { "are" },
+        preflight::named(under_way.titles(snapshot)),
     );
     let mut pending = Outcome::pending(progress).again_after(settings.poll.min(POLL));
     for migration in &under_way.migrations {

@@ -137,7 +137,7 @@ fn at_deadline(overdue: &Overdue, moves: &Moves) {
             &format!("{note} and is forced to complete"),
         ),
         OnDeadline::Abort | OnDeadline::Wait => {
-            warn("ServerMigrationAborted", &format!("{note} and is aborted"))
+            warn("ServerMigrationAborted", &format!("{note} and is being aborted"))
         }
     };
 }

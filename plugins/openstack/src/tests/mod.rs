@@ -2,6 +2,7 @@
 //! real Nova.
 
 mod arriving;
+mod cancelling;
 mod configuration;
 mod credentials;
 mod emptying;

@@ -161,7 +161,7 @@ fn an_overdue_migration_is_reported_once_for_every_on_deadline() {
         (
             "abort",
             Some(
-                "Aborted of node-1: server vm-s1 (s1): migration 1 has been running for longer than 5 s and is aborted",
+                "Aborted of node-1: server vm-s1 (s1): migration 1 has been running for longer than 5 s and is being aborted",
             ),
         ),
         (

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use scupper_api::DrainRequestRef;
-use scupper_engine::{Checkpoint, Condition, NamedPods, Phase, SurgeSettings};
+use scupper_api::{DrainRequestRef, LifecycleTransition, TransitionNodes};
+use scupper_engine::{Checkpoint, Condition, NamedPods, Phase, SurgeMethod, SurgeSettings};
 
 use super::*;
 use scupper_cluster::{
-    DrainRequestObject, DrainRequestResource, needed_for_drain_requests, needed_for_local_data,
-    needed_for_node_is_off, needed_for_pod_annotations, needed_for_surge, needed_for_volumes,
+    CLAIM_PURPOSE, DrainRequestObject, DrainRequestResource, needed, needed_for_certainty,
+    needed_for_drain_requests, needed_for_fact, needed_for_local_data, needed_for_node_is_off,
+    needed_for_pod_annotations, needed_for_surge, needed_for_volumes,
 };
 use scupper_config::DrainRequestsFile;
 use scupper_policy_spec::FACTS;
@@ -172,6 +173,59 @@ fn nodes_that_a_quarantine_drains_whole_are_named() {
     assert_eq!(found.remedy.as_deref(), Some(remedy));
 }
 
+fn transition(name: &str, sla: Option<u64>) -> LifecycleTransition {
+    let text = str::to_owned;
+    LifecycleTransition {
+        name: text(name),
+        driver: text("drain.slm.k8s.io"),
+        start: text("drain-started"),
+        end: text("drain-complete"),
+        nodes: TransitionNodes::AllNodes,
+        sla: sla.map(Duration::from_secs),
+    }
+}
+
+/// The uncordon has a limit of its own, whatever the file says.
+fn transitions() -> Vec<Finding> {
+    let driver = "drain.slm.k8s.io";
+    let with = |name: &str, sla| {
+        let uncordon = transition("drain.slm.k8s.io-uncordon", Some(300));
+        [transition(name, sla), uncordon]
+    };
+    let hour = Duration::from_secs(3600);
+    let of_node = "drain.slm.k8s.io.worker-1";
+    [
+        published::found(driver, &[], Some(None)),
+        published::found(driver, &with(driver, None), None),
+        published::found(driver, &with(driver, None), Some(Some(hour))),
+        published::found(driver, &with(of_node, Some(1800)), Some(Some(hour))),
+        published::found(driver, &with(driver, Some(1800)), Some(None)),
+        published::found(driver, &with(driver, Some(3600)), Some(Some(hour))),
+    ]
+    .concat()
+}
+
+const ACCOUNT: &str = "system:serviceaccount:scupper:scupper";
+
+#[test]
+fn a_driver_has_an_account_of_its_namespace_or_name() {
+    for (user, is_driver) in [
+        (ACCOUNT, true),
+        ("system:serviceaccount:scupper:other", true),
+        ("system:serviceaccount:drains:scupper", true),
+        ("system:serviceaccount:ops:robot", false),
+        ("scupper", false),
+        ("kubernetes-admin", false),
+        ("the caller", false),
+    ] {
+        assert_eq!(
+            rights::is_account_of_drivers(user, "scupper"),
+            is_driver,
+            "{user}"
+        );
+    }
+}
+
 #[test]
 fn every_finding() {
     let mut all = needed(OWN_GROUP, true, "scupper");
@@ -195,7 +249,10 @@ fn every_finding() {
     let off = [&[][..], &off[2..3], &off[..]].map(node_is_off::found);
     let namespaces = ["nvsentinel".to_owned()];
     let requests = [true, false].map(|is_served| drain_requests::found(&kind, &namespaces, is_served));
-    let names = ["drain.worker-1", "drain-uncordon.worker-1"].map(str::to_owned);
+    let optional = needed_for_certainty();
+    let mut if_it_claims = needed(OWN_GROUP, true, "scupper");
+    if_it_claims.retain(|right| right.purpose == CLAIM_PURPOSE);
+    if_it_claims.iter_mut().for_each(|right| right.required = false);
     let findings = [
         groups(),
         nodes(),
@@ -207,13 +264,16 @@ fn every_finding() {
             .into_iter()
             .filter_map(|more| unserved(&kind, more))
             .collect(),
-        rights("ops@example.com", all.len(), Vec::new(), "scupper"),
-        rights("ops@example.com", all.len(), all, "scupper"),
+        rights::found("ops@example.com", all.len(), Vec::new(), "scupper"),
+        rights::found("ops@example.com", all.len(), all[..1].to_vec(), "scupper"),
+        rights::found(ACCOUNT, all.len(), all, "scupper"),
+        rights::found(ACCOUNT, 99, if_it_claims, "scupper"),
+        [&optional[..], &optional[..1], &[]]
+            .into_iter()
+            .filter_map(|missing| rights::uncertain("ops@example.com", missing))
+            .collect(),
         off.to_vec(),
-        vec![
-            transitions_found("drain.slm.k8s.io", &[]),
-            transitions_found("drain.slm.k8s.io", &names),
-        ],
+        transitions(),
     ];
     let lines = findings.concat().into_iter().map(|found| {
         let Finding {

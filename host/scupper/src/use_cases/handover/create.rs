@@ -81,7 +81,7 @@ pub(crate) async fn run(
 
 /// The cluster with the lifecycle objects where they are served, and what the driver offers there of what is wanted.
 /// `None`: nothing.
-pub(super) async fn offered(
+pub(in crate::use_cases) async fn offered(
     cluster: Cluster,
     driver: &str,
     intent: Intent,
@@ -107,7 +107,7 @@ pub(super) async fn offered(
 }
 
 /// The node's own comes before one for all nodes.
-pub(super) fn offered_for<'a>(
+pub(in crate::use_cases) fn offered_for<'a>(
     offered: &'a [LifecycleTransition],
     node: &str,
 ) -> Option<&'a LifecycleTransition> {

@@ -4,7 +4,7 @@ use scupper_cluster::{ReadError, WriteError};
 
 /// Why something cannot be handed over or cancelled.
 #[derive(Debug, thiserror::Error)]
-pub enum HandOverError {
+pub(crate) enum HandOverError {
     /// Whether there is a driver cannot be found out.
     #[error("cannot tell whether driver {driver} is running; --local drains from here without it")]
     Discover {

@@ -16,7 +16,7 @@ use super::{HandOverEnd, HandOverError};
 use scupper_cluster::{ObservedEvent, ReadError};
 use scupper_driver::POLICY_ACTION;
 use scupper_driver::pre_flight::RefusedSince;
-use scupper_report::{CordonLeft, FollowEvent, NodeStatus, PolicyMessage, is_done, node_left_text};
+use scupper_report::{CordonLeft, FollowEvent, NodeLeft, NodeStatus, PolicyMessage, is_done};
 
 /// How often to read what a watch may not show.
 const LOOK: Duration = Duration::from_secs(10);
@@ -215,12 +215,13 @@ impl<'a> Follower<'a> {
     }
 
     /// Reports the pods that were not evicted, each with its reason, unless that was reported before.
-    fn report_remaining(&self) {
+    fn report_remaining(&mut self) {
         let now = self.hand_over.options.clock.now();
         let remaining = self.last.iter().flat_map(|last| last.remaining(now));
-        for (pod, reason) in remaining.filter(|(pod, _)| !self.diff.is_waiting(pod)) {
-            let pod = pod.clone();
-            self.report(&FollowEvent::PodWaits { pod, reason });
+        let untold = remaining.filter(|(pod, _)| !self.diff.is_waiting(pod));
+        let untold: Vec<_> = untold.map(|(pod, reason)| (pod.clone(), reason)).collect();
+        for seen in self.diff.pods_wait(untold) {
+            self.report(&seen);
         }
     }
 
@@ -356,7 +357,7 @@ impl<'a> Follower<'a> {
         Ok(())
     }
 
-    async fn ended(self, last: Option<String>) -> HandOverEnd {
+    async fn ended(mut self, last: Option<String>) -> HandOverEnd {
         let was_begun =
             last.is_some() || !matches!(self.stage, ClaimStage::TakenBack { was_taken: false, .. });
         let reported = match &self.stage {
@@ -402,15 +403,26 @@ impl<'a> Follower<'a> {
             return None;
         }
         let node = self.hand_over.cluster.node(self.node).await.ok().flatten()?;
-        let cordon = match (node.unschedulable, node.checkpoint) {
+        let cordon = match (node.unschedulable, &node.checkpoint) {
             (false, _) => CordonLeft::None,
             // It is about to be lifted.
             (true, Some(mark)) if mark.ahead => return None,
             (true, Some(mark)) if mark.own_cordon => CordonLeft::Ours,
             (true, _) => CordonLeft::Others,
         };
+        // What should have been undone has words, which the driver's report of the end has given.
+        let left = node.checkpoint.iter().flat_map(Checkpoint::left_to_undo);
+        let kept_by = left.filter(|(_, words)| words.is_empty());
+        let kept_by: Vec<_> = kept_by.map(|(policy, _)| policy).collect();
         let back = format!("scupper uncordon {}", self.node);
-        Some(node_left_text(is_done, cordon, self.node, &back))
+        let left = NodeLeft {
+            node: self.node,
+            is_done,
+            cordon,
+            kept_by: &kept_by,
+            back: &back,
+        };
+        Some(left.text())
     }
 
     /// The driver deletes what has succeeded, maybe before any watch has shown that. The node keeps it.

@@ -12,6 +12,7 @@ mod status_diff;
 
 pub(crate) use cancel::{CancelEnd, Cancelled, cancel};
 pub(crate) use create::{HandOverResults, run};
-pub use error::HandOverError;
+pub(super) use create::{offered, offered_for};
+pub(crate) use error::HandOverError;
 pub(crate) use options::{CancelOptions, HandOverOptions};
 pub(crate) use result::HandOverEnd;

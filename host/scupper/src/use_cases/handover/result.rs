@@ -2,6 +2,7 @@
 //! the node.
 
 use scupper_cluster::ObservedEvent;
+use scupper_report::end_text;
 use scupper_triggers::slm::OUTCOME_PREFIXES;
 
 /// How it ended.
@@ -77,7 +78,10 @@ impl EventResult {
         Some(Self {
             end,
             outcome: note.reason.clone(),
-            message: format!("{} in {rest}", note.reason),
+            message: match rest.split_once(": ") {
+                Some((took, why)) => end_text(&note.reason, took, why),
+                None => format!("{} in {rest}", note.reason),
+            },
         })
     }
 
@@ -94,7 +98,7 @@ impl EventResult {
         Some(Self {
             end: end_of(outcome).unwrap_or(HandOverEnd::Failed),
             outcome: outcome.to_owned(),
-            message: format!("{outcome}: {why}"),
+            message: end_text(outcome, "", why),
         })
     }
 }
@@ -135,6 +139,15 @@ mod tests {
         let reported = EventResult::of_state(Some("Failed")).with("drain-a", &notes);
         assert_eq!(reported.end, HandOverEnd::Policy);
         assert_eq!(reported.message, "PolicyFailed in 2s: policy slurm: no");
+        let cancelled = [note(
+            "Cancelled",
+            "drain-a after 2s: cancelled: the event was deleted",
+        )];
+        let reported = EventResult::of_state(None).with("drain-a", &cancelled);
+        assert_eq!(
+            (reported.end, reported.message.as_str()),
+            (HandOverEnd::Cancelled, "Cancelled in 2s: the event was deleted")
+        );
         let refused = [note("EventFailed", "LifecycleEvent drain-a failed: no such flag")];
         let reported = EventResult::of_state(Some("Failed")).with("drain-a", &refused);
         assert_eq!(

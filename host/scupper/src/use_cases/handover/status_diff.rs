@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use scupper_api::{ClaimStatus, LifecycleEvent};
-use scupper_engine::{Checkpoint, Node, Phase, PodRef, Time, Uid};
+use scupper_engine::{Checkpoint, Node, Phase, PodRef, Reason, Time, Uid};
 
 use scupper_report::{
-    DrainStatus, FollowEvent, ForcedNames, HookKey, HookStatus, NodeStatus, PlanSummary, VolumesStatus,
-    WaveStatus, is_repeated, not_ready, open_hooks, subject_text,
+    DrainStatus, FollowEvent, ForcedNames, HookKey, HookStatus, MoreWaits, NamedWaits, NodeStatus,
+    PlanSummary, VolumesStatus, WaveStatus, is_repeated, not_ready, open_hooks, subject_text,
 };
 
 /// Conditions that say something of a drain.
@@ -19,6 +19,7 @@ pub(super) struct StatusDiff {
     pods: BTreeMap<Uid, PodRef>,
     /// The name of the reason why each pod waits.
     waits: BTreeMap<Uid, &'static str>,
+    named_waits: NamedWaits,
     /// Every pod that was seen.
     names: BTreeMap<Uid, PodRef>,
     plan: Option<PlanSummary>,
@@ -263,16 +264,37 @@ impl StatusDiff {
     }
 
     fn of_waits(&mut self, status: &NodeStatus, now: Time) -> Vec<FollowEvent> {
-        let mut diff = Vec::new();
+        let mut new = Vec::new();
         let mut waits = BTreeMap::new();
         for (pod, reason) in status.blocked_pods(now) {
             waits.insert(pod.uid.clone(), reason.name());
             if self.waits.get(&pod.uid) != Some(&reason.name()) {
-                let pod = pod.clone();
-                diff.push(FollowEvent::PodWaits { pod, reason });
+                new.push((pod.clone(), reason));
             }
         }
+        for pod in self.waits.keys().filter(|pod| !waits.contains_key(pod)) {
+            self.named_waits.forget(pod);
+        }
         self.waits = waits;
+        self.pods_wait(new)
+    }
+
+    /// The first of the pods that wait for the same have a line each; the others are counted.
+    pub(super) fn pods_wait(&mut self, waiting: Vec<(PodRef, Reason)>) -> Vec<FollowEvent> {
+        let (mut diff, mut more) = (Vec::new(), Vec::new());
+        for (pod, reason) in waiting {
+            let is_counted = !reason.stays() && !self.named_waits.names(&pod, &reason);
+            if is_counted {
+                more.push((pod.clone(), reason.clone()));
+            }
+            diff.push(FollowEvent::PodWaits {
+                pod,
+                reason,
+                is_counted,
+            });
+        }
+        let more = MoreWaits::of(more.iter().map(|(pod, reason)| (pod, reason)));
+        diff.extend(more.into_iter().map(FollowEvent::MoreWait));
         diff
     }
 }

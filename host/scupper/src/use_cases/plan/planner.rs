@@ -4,12 +4,14 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use scupper_engine::{EvictAnswer, PodRef, Request, Verdict};
+use scupper_api::LifecycleTransition;
+use scupper_engine::{EvictAnswer, Intent, PodRef, Request, Settings, Verdict};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::target::{Drains, drains};
-use super::{PlanOptions, Planned, PlannedTrigger, dry_run};
-use crate::use_cases::CommandError;
+use super::{HandedOver, PlanOptions, Planned, PlannedTrigger, dry_run};
+use crate::use_cases::handover::{offered, offered_for};
+use crate::use_cases::{CommandError, HandOverError};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_driver::load_policies;
@@ -26,7 +28,14 @@ struct Planner {
     session: Session,
     options: PlanOptions,
     template: Request,
+    handed_over: Option<Offered>,
     asked_by: PlannedTrigger,
+}
+
+/// What drivers offer, and the settings of the drains that are handed over to them.
+struct Offered {
+    transitions: Vec<LifecycleTransition>,
+    settings: Settings,
 }
 
 pub(super) async fn plans(cluster: &Cluster, options: PlanOptions) -> Result<Vec<Planned>, CommandError> {
@@ -45,6 +54,7 @@ pub(super) async fn plans(cluster: &Cluster, options: PlanOptions) -> Result<Vec
     )
     .await?;
     let policies = loaded.policies;
+    let handed_over = handed_over(cluster, &options).await?;
     options.progress.begin("planned", nodes.len());
     let planner = Arc::new(Planner {
         cluster: cluster.clone(),
@@ -52,6 +62,7 @@ pub(super) async fn plans(cluster: &Cluster, options: PlanOptions) -> Result<Vec
         policies,
         options,
         template,
+        handed_over,
         asked_by,
     });
     let (at_once, progress) = (planner.at_once(), planner.options.progress.clone());
@@ -67,6 +78,23 @@ pub(super) async fn plans(cluster: &Cluster, options: PlanOptions) -> Result<Vec
         .await
 }
 
+/// As `scupper drain` finds out whether a driver is there.
+async fn handed_over(cluster: &Cluster, options: &PlanOptions) -> Result<Option<Offered>, CommandError> {
+    let Some(HandedOver { driver, settings }) = &options.handed_over else {
+        return Ok(None);
+    };
+    let offered = match offered(cluster.clone(), driver, Intent::Drain).await {
+        Ok(offered) => offered,
+        // Without the right to see it, this account drains with --local.
+        Err(HandOverError::Discover { source, .. }) if source.is_forbidden() => None,
+        Err(error) => return Err(error.into()),
+    };
+    Ok(offered.map(|(_, transitions)| Offered {
+        transitions,
+        settings: settings.clone(),
+    }))
+}
+
 impl Planner {
     /// Evictions that are only asked about are asked about one after another.
     const fn at_once(&self) -> usize {
@@ -76,9 +104,13 @@ impl Planner {
     async fn plan(&self, node: String) -> Result<Planned, CommandError> {
         let (cluster, options) = (&self.cluster, &self.options);
         let now = options.clock.now();
+        let of_driver = self.handed_over.as_ref();
+        let of_driver = of_driver.filter(|it| offered_for(&it.transitions, &node).is_some());
+        let settings = of_driver.map_or(&self.template.settings, |it| &it.settings);
         let request = Request {
             node,
             deadline: options.settings.time_limit.map(|timeout| now + timeout),
+            settings: settings.clone(),
             policies: self.session.infos(),
             ..self.template.clone()
         };

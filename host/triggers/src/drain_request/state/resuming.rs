@@ -1,7 +1,9 @@
-//! The drain that a previous process left on the node goes on if a request still asks for it, and is cancelled otherwise.
+//! The drain that a previous process left on the node goes on for the requests that it was for, and is cancelled if none of
+//! them still asks for it.
 //! A namespace that cannot be read holds this up only for a while.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use scupper_engine::{Time, digest_of_pods};
@@ -93,11 +95,13 @@ impl RequestState {
         let Resuming::Left { left, since } = &self.resuming else {
             return;
         };
-        let members = self.open_for_digest(left.only_pods);
         let is_known = self.unlisted.is_empty() || now >= *since + UNREADABLE_AFTER;
-        if members.is_empty() && !is_known {
+        let Some(members) = self
+            .members_of(left)
+            .or_else(|| is_known.then(|| self.successors_of(left)))
+        else {
             return;
-        }
+        };
         let mut requests = members.keys().filter_map(|uid| self.requests.get(uid));
         // All of them name the same.
         let only_pods = requests
@@ -111,6 +115,45 @@ impl RequestState {
         self.resuming = Resuming::Done { since: *since };
         self.send(request, members);
         self.withdraw_if_unwanted();
+    }
+
+    /// The requests that the drain was for, and those that ask for the same as one of them; `None`: none is known. Their
+    /// status says so, or else the drain's id. Others wait for a drain of their own, as while one process lives: the plan is
+    /// made again, but hooks that have finished are not called again, and holds count from the start of the drain.
+    fn members_of(&self, left: &ResumePoint) -> Option<BTreeMap<String, DrainMember>> {
+        let mut open = self.open_for_digest(left.only_pods);
+        let is_served = |uid: &String| {
+            let tracked = self.requests.get(uid);
+            tracked.is_some_and(|tracked| self.names.draining_since(&tracked.observed).is_some())
+        };
+        let began_with = |uid: &String| left.id.split('.').next() == Some(uid.as_str());
+        let mut served: Vec<_> = open.keys().filter(|uid| is_served(uid)).collect();
+        if served.is_empty() {
+            served = open.keys().filter(|uid| began_with(uid)).collect();
+        }
+        let asked = served.iter().filter_map(|uid| open.get(*uid));
+        let asked: Vec<_> = asked.map(|member| Arc::clone(&member.joined_with)).collect();
+        let served: BTreeSet<_> = served.into_iter().cloned().collect();
+        open.retain(|uid, member| {
+            let asks_the_same = || {
+                asked
+                    .iter()
+                    .any(|fields| fields.asks_the_same(&member.joined_with))
+            };
+            served.contains(uid) || asks_the_same()
+        });
+        (!open.is_empty()).then_some(open)
+    }
+
+    /// The requests to which a drain passes that has none of its own any more: those that mean the same pods, and do not wait
+    /// for another drain.
+    fn successors_of(&self, left: &ResumePoint) -> BTreeMap<String, DrainMember> {
+        let mut open = self.open_for_digest(left.only_pods);
+        open.retain(|uid, _| {
+            let tracked = self.requests.get(uid);
+            tracked.is_some_and(|tracked| !self.names.is_waiting(&tracked.observed))
+        });
+        open
     }
 
     /// The open requests that mean the pods with this digest; `None`: those that mean all of the node.

@@ -82,6 +82,10 @@ fn naming(uid: &str, pods: &[&str]) -> ObservedRequest {
     }
 }
 
+fn failed() -> UnwrittenConditions {
+    UnwrittenConditions::Failed("no answer".to_owned())
+}
+
 impl Rig {
     /// It knows these requests, and no process left anything.
     fn with(requests: Vec<ObservedRequest>) -> Self {
@@ -203,7 +207,7 @@ impl Rig {
             };
             let conditions: Vec<_> = write.conditions.iter().map(short).collect();
             all.push(format!("{}: {}", write.reference.uid, conditions.join(", ")));
-            self.state.handle_written(&write, true, self.now);
+            self.state.handle_written(&write, &Ok(()), self.now);
         }
         all
     }
@@ -448,7 +452,7 @@ fn a_write_that_fails_is_tried_again_later_and_later() {
     for pause in [1, 2, 4, 8, 16, 32, 60, 60] {
         let write = rig.state.poll_write(rig.now).unwrap();
         assert_eq!(rig.state.poll_write(rig.now), None, "one at a time");
-        rig.state.handle_written(&write, false, rig.now);
+        rig.state.handle_written(&write, &Err(failed()), rig.now);
         rig.passes(Duration::from_secs(pause) - Duration::from_millis(1));
         assert_eq!(rig.state.poll_write(rig.now), None);
         rig.passes(Duration::from_millis(1));

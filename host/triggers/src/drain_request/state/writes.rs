@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use scupper_api::{DrainRequestRef, RequestCondition};
 use scupper_engine::{Condition, Time};
+use thiserror::Error;
 
 use super::super::conditions::{Difference, RequestStage};
 use super::{RequestState, TrackedRequest};
@@ -21,6 +22,17 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 pub(in super::super) struct ConditionWrite {
     pub(in super::super) reference: DrainRequestRef,
     pub(in super::super) conditions: Vec<RequestCondition>,
+}
+
+/// Why conditions of a request were not written.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum UnwrittenConditions {
+    /// The API server refuses it: a right is missing, or an admission policy forbids it.
+    #[error("{0}")]
+    Refused(String),
+    /// Anything else.
+    #[error("{0}")]
+    Failed(String),
 }
 
 /// The writes of one request.
@@ -99,13 +111,18 @@ impl RequestState {
     }
 
     /// A write has ended. The watch may show its result later, or not at all.
-    pub(in super::super) fn handle_written(&mut self, write: &ConditionWrite, succeeded: bool, now: Time) {
+    pub(in super::super) fn handle_written(
+        &mut self,
+        write: &ConditionWrite,
+        written: &Result<(), UnwrittenConditions>,
+        now: Time,
+    ) {
         let Some(tracked) = self.requests.get_mut(&write.reference.uid) else {
-            self.handle_last_write(write, succeeded, now);
+            self.handle_last_write(write, written, now);
             return;
         };
         let slot = &mut tracked.write;
-        if !succeeded {
+        if written.is_err() {
             slot.failed(now);
             return;
         }

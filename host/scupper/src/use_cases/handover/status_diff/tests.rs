@@ -186,6 +186,29 @@ fn a_hooks_start_progress_and_end_are_reported() {
     assert_eq!(reported(&mut diff, &through), [""; 0]);
 }
 
+/// A budget holds up hundreds of pods. To programs each is an object.
+#[test]
+fn pods_that_wait_for_the_same_are_counted_from_the_fourth_on() {
+    let mut diff = StatusDiff::default();
+    let text = r#"{"v":1,"drain":"id","at":999000,"pods":[{"wave":"all","r":"BudgetExhausted","who":"web",
+        "text":"it needs 8 healthy pods and has 8","pods":[["a",null],["b",null],["c",null],["d",null],["e",null]]}],"more":0}"#;
+    let mut now = status(mark("id"), status_from_text(text));
+    now.pods = ["a", "b", "c", "d", "e"].map(fixture::running).to_vec();
+    let why = "disruption budget web does not allow it: it needs 8 healthy pods and has 8";
+    let mut expected: Vec<_> = ["a", "b", "c"]
+        .map(|pod| format!("waits    shop/{pod}: {why}"))
+        .into();
+    expected.push(format!(
+        "waits    and 2 more pods of shop wait for the same: {why}"
+    ));
+    assert_eq!(reported(&mut diff, &now), expected);
+    assert_eq!(reported(&mut diff, &now), [""; 0]);
+    let story = FollowOutput::begin("worker-1".into(), NOW);
+    let seen = StatusDiff::default().observe(&event(), &now, NOW);
+    let objects = seen.iter().flat_map(|seen| story.lines(Format::Json, NOW, seen));
+    assert_eq!(objects.filter(|line| line.contains("podWaits")).count(), 5);
+}
+
 #[test]
 fn a_lifted_cordon_is_reported_once_each_time() {
     let mut diff = StatusDiff::default();

@@ -42,13 +42,35 @@ fn a_correction_that_fails_is_tried_again_and_waits_for_a_write_that_is_under_wa
     let first = rig.state.poll_write(rig.now).unwrap();
     rig.delete("a");
     assert_eq!(rig.state.poll_write(rig.now), None);
-    rig.state.handle_written(&first, true, rig.now);
+    rig.state.handle_written(&first, &Ok(()), rig.now);
     let correction = rig.state.poll_write(rig.now).unwrap();
     assert_eq!(correction.conditions[0].reason, "NodeChanged");
-    rig.state.handle_written(&correction, false, rig.now);
+    rig.state.handle_written(&correction, &Err(failed()), rig.now);
     assert_eq!(rig.state.poll_write(rig.now), None);
     rig.passes(Duration::from_secs(1));
     assert_eq!(rig.written(), ["a: InProgress=false NodeChanged"]);
+}
+
+/// As by an admission policy, once the driver of the other node has written.
+#[test]
+fn a_correction_that_is_refused_is_tried_for_ten_seconds() {
+    let mut rig = draining();
+    rig.delete("a");
+    rig.commands();
+    let reason = String::new();
+    rig.ended("a", Some(Outcome::Cancelled { reason }));
+    let begun = rig.now;
+    let mut tries = 0;
+    while rig.state.is_busy() && tries < 20 {
+        if let Some(correction) = rig.state.poll_write(rig.now) {
+            tries += 1;
+            let refused = UnwrittenConditions::Refused("forbidden".to_owned());
+            rig.state.handle_written(&correction, &Err(refused), rig.now);
+        }
+        rig.passes(Duration::from_secs(1));
+    }
+    assert!(!rig.state.is_busy(), "after {tries} tries");
+    assert_eq!((tries, rig.now.since(begun).as_secs()), (5, 16));
 }
 
 #[test]

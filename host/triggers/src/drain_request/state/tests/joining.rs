@@ -106,8 +106,4 @@ fn policies_learn_what_a_drain_serves_before_it_begins_and_not_that_it_serves_no
     rig.delete("a");
     assert_eq!(rig.served(), None, "the last ones stay");
     assert_eq!(rig.commands(), ["begin b", "cancel b"]);
-    // Of a drain that a previous process left, all that are open: its plan is made again.
-    let mut rig = Rig::unresumed(vec![of_gpu("a", "GPU-1"), of_gpu("b", "GPU-2")]);
-    rig.finds(Some(resuming::left("a")));
-    assert_eq!(rig.served().as_deref(), Some("a: a b"));
 }

@@ -75,6 +75,69 @@ fn requests_for_other_pods_do_not_ask_for_the_drain_that_was_left() {
     }
 }
 
+/// The request, with what a former process wrote into its status.
+fn which_is(request: ObservedRequest, (status, reason): (&str, &str), since: Time) -> ObservedRequest {
+    let uid = request.reference.uid.clone();
+    ObservedRequest {
+        conditions: with(&uid, "DrainInProgress", status, reason, since).conditions,
+        ..request
+    }
+}
+
+const DRAINING: (&str, &str) = ("True", "Draining");
+const WAITING: (&str, &str) = ("False", "Waiting");
+
+/// Its pods would leave without hooks, and without the time that policies give them.
+#[test]
+fn a_request_that_waits_for_a_drain_of_its_own_gets_none_of_the_time_of_another() {
+    let begun = Time::default();
+    let waits = || which_is(of_gpu("b", "GPU-2"), WAITING, begun);
+    let mut rig = Rig::unresumed(vec![
+        which_is(of_gpu("a", "GPU-1"), DRAINING, begun),
+        waits(),
+        of_gpu("c", "GPU-1"),
+    ]);
+    rig.finds(Some(left("a")));
+    assert_eq!(rig.served().as_deref(), Some("a: a c"));
+    assert_eq!(rig.commands(), ["begin a"]);
+    rig.started("a");
+    rig.passes(Duration::from_secs(3));
+    assert!(rig.state.why_it_waits("b").contains("waits for its end"));
+    rig.ended("a", drained());
+    assert_eq!(rig.commands(), ["begin b"]);
+    // One whose request is gone is cancelled, as while a process lives.
+    let mut rig = Rig::unresumed(vec![waits()]);
+    rig.finds(Some(left("a")));
+    assert_eq!(rig.commands(), ["begin a", "cancel a"]);
+    // The process may have ended before it wrote any status.
+    let mut rig = Rig::unresumed(vec![of_gpu("a", "GPU-1"), of_gpu("b", "GPU-2")]);
+    rig.finds(Some(left("a.17f")));
+    assert_eq!(rig.served().as_deref(), Some("a: a"));
+}
+
+#[test]
+fn a_drain_of_several_requests_goes_on_for_each_of_them() {
+    let begun = Time::default();
+    let of = |uid, gpu| which_is(of_gpu(uid, gpu), DRAINING, begun);
+    let mut rig = Rig::unresumed(vec![of("b", "GPU-2"), of("a", "GPU-1")]);
+    rig.finds(Some(left("gone")));
+    assert_eq!(rig.served().as_deref(), Some("gone: a b"));
+}
+
+/// Until then one that waits looks like the only one.
+#[test]
+fn the_request_of_the_drain_may_be_in_a_namespace_that_is_listed_later() {
+    let mut rig = Rig::serving(&["one", "two"]);
+    rig.finds(Some(left("a")));
+    rig.lists(
+        "one",
+        vec![which_is(of_gpu("b", "GPU-2"), WAITING, Time::default())],
+    );
+    assert_eq!(rig.commands(), [""; 0]);
+    rig.lists("two", vec![of_gpu("a", "GPU-1")]);
+    assert_eq!(rig.served().as_deref(), Some("a: a"));
+}
+
 #[test]
 fn a_new_process_keeps_the_deadline_of_the_former() {
     let mut rig = Rig::unresumed(vec![]);

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 const DASHES: [usize; 4] = [8, 13, 18, 23];
 
 /// Packs the UUIDs into one text, sorted; returns the other UIDs unchanged, sorted.
-pub(super) fn pack(mut uids: Vec<&str>) -> (String, Vec<String>) {
+pub fn pack(mut uids: Vec<&str>) -> (String, Vec<String>) {
     uids.sort_unstable();
     let mut bytes = Vec::with_capacity(uids.len() * 16);
     let mut others = Vec::new();
@@ -21,7 +21,7 @@ pub(super) fn pack(mut uids: Vec<&str>) -> (String, Vec<String>) {
 }
 
 /// Unpacks the result of [`pack`]; `None` if the text is broken.
-pub(super) fn unpack(text: &str) -> Option<Vec<String>> {
+pub fn unpack(text: &str) -> Option<Vec<String>> {
     let bytes = STANDARD_NO_PAD.decode(text).ok()?;
     let (uuids, rest) = bytes.as_chunks::<16>();
     rest.is_empty().then(|| uuids.iter().map(to_text).collect())
