@@ -30,8 +30,8 @@ pub use error::DriverError;
 pub use lease::{HOLDER_ANNOTATION, LeaseReader, ObservedLease};
 pub use local::nodes::{NodeSelection, names as node_names, resolve as resolve_nodes, resolve_or_recall};
 pub use local::{
-    CANCEL_UNDOES, CordonsAhead, DrainingProcess, LocalOptions, NodeDrainResult, RollBack, back_in_service,
-    draining_process, run as run_locally,
+    CordonsAhead, DrainingProcess, LocalOptions, NodeDrainResult, RollBack, back_in_service,
+    draining_process, keeping_cordon, remove_taint, run as run_locally,
 };
 pub use occupancy::{LocalError, NodeOccupancy, OccupancyOverrides, has_foreign_cordon};
 pub use options::{KubeletPluginOptions, PoliciesOptions};

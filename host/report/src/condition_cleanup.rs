@@ -20,6 +20,13 @@ pub fn conditions_of_lifted() -> Vec<NodeCondition> {
     pair("False", "False", "Uncordoned", message)
 }
 
+/// The pair of conditions of a drain that has ended, with what has happened since, as the end of its sentence.
+pub fn conditions_with_sequel(node: &Node, sequel: &str) -> Option<Vec<NodeCondition>> {
+    let last = node.conditions.iter().find(|it| it.kind == "DrainInProgress")?;
+    let message = format!("{}{sequel}", last.message);
+    Some(pair("False", "False", &last.reason, &message))
+}
+
 /// The pair of conditions that resets our `DrainInProgress=True` after its drain was abandoned.
 pub fn conditions_of_abandoned(node: &Node, message: &str) -> Option<Vec<NodeCondition>> {
     let is_ours =

@@ -110,6 +110,16 @@ pub fn conditions_for(request: &Request, notice: &Notice) -> Option<Vec<NodeCond
     }
 }
 
+/// The same of a drain that a policy has refused before it changed anything: its cordon may ask for it again.
+pub fn conditions_of_refused(ended: Vec<NodeCondition>) -> Vec<NodeCondition> {
+    let reason = "DrainRefused".to_owned();
+    let with_reason = |it| NodeCondition {
+        reason: reason.clone(),
+        ..it
+    };
+    ended.into_iter().map(with_reason).collect()
+}
+
 /// An uncordon whose hooks run after the cordon is lifted.
 fn may_still_fail(request: &Request) -> bool {
     let has_hook = |policy: &PolicyInfo| policy.phases.contains(&HookPhase::AfterUncordon);

@@ -36,9 +36,10 @@ mod undo;
 mod waits;
 
 pub use blocked_condition::BlockedCondition;
-pub use condition_cleanup::{conditions_of_abandoned, conditions_of_lifted, conditions_of_uncordoned};
+pub use condition_cleanup::{conditions_of_abandoned, conditions_of_uncordoned, conditions_with_sequel};
 pub use conditions::{
-    NodeEvent, conditions_for, conditions_of_started, drained_text, event_for, is_done, is_repeated,
+    NodeEvent, conditions_for, conditions_of_refused, conditions_of_started, drained_text, event_for,
+    is_done, is_repeated,
 };
 pub use drain_lines::DrainLines;
 pub use drain_output::{DrainOutput, Format};

@@ -9,6 +9,7 @@ use scupper_api::LifecycleTransition;
 use crate::manager::drain_settings::DrainSettingsSource;
 use scupper_cluster::{Cluster, FLAGS_ANNOTATION, KubernetesEvent, Severity, WriteError};
 use scupper_config::read_request;
+use scupper_engine::Trigger;
 use scupper_triggers::RequestedSettings;
 use scupper_triggers::slm::{self, EventFlags};
 
@@ -91,6 +92,6 @@ pub(crate) fn transitions(
 pub(crate) fn flags(text: &str, drain_settings: &DrainSettingsSource) -> EventFlags {
     let wrong = |problem| format!("annotation {FLAGS_ANNOTATION}: {problem}");
     let flags = read_request(text).map_err(wrong)?;
-    let timeout = drain_settings.now().permit(&flags)?;
+    let timeout = drain_settings.now(Trigger::LifecycleEvent).permit(&flags)?;
     Ok(RequestedSettings { timeout, flags })
 }

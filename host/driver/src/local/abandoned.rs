@@ -15,8 +15,6 @@ use scupper_cluster::Cluster;
 
 /// How often the Lease is read while its holder is silent.
 const LOOK: Duration = Duration::from_secs(1);
-/// What happens to an abandoned drain if an uncordon may not lift the cordon.
-pub const CANCEL_UNDOES: &str = "scupper cancel undoes it";
 /// Why a drain is undone.
 const REASON: &str = "undone by scupper uncordon, because the process that drained is gone";
 
@@ -38,6 +36,14 @@ pub enum DrainingProcess {
     Unknown,
 }
 
+/// What is to be said of this abandoned drain or uncordon if an uncordon may not lift the cordon that is there.
+pub const fn keeping_cordon(mark: &Checkpoint) -> &'static str {
+    match mark.intent {
+        Intent::Drain => "scupper cancel undoes it",
+        Intent::Uncordon => "the node has been cordoned since",
+    }
+}
+
 /// The abandoned drain or uncordon of a node on which another process seems to work, if it is one.
 pub(super) async fn find(
     cluster: &Cluster,
@@ -56,7 +62,7 @@ pub(super) async fn find(
     };
     let mut leases = LeaseReader::new(cluster.clone(), options.lease_namespace.clone(), options.clock);
     let does = match (options.intent, mark.intent) {
-        (Intent::Uncordon, Intent::Drain) if keeps_cordon => CANCEL_UNDOES,
+        _ if keeps_cordon => keeping_cordon(&mark),
         (Intent::Uncordon, Intent::Drain) => "undoing it first",
         (Intent::Drain, Intent::Uncordon) => "draining the node instead",
         _ => "continuing it",

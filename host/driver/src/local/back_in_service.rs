@@ -1,13 +1,21 @@
 //! Before an uncordon: removes the taint that a drain with `--node-is-off` has set. A driver may write no taint, so the
 //! command does this with the rights of its user.
 
+use std::time::Duration;
+
 use scupper_engine::{Checkpoint, Intent};
+use tokio::time::sleep;
 
 use super::nodes;
 use crate::occupancy::{NodeOccupancy, OccupancyOverrides};
 use crate::runner::out_of_service;
 use crate::{DriverError, NodeSelection};
-use scupper_cluster::{Cluster, ConnectOptions, Connection};
+use scupper_cluster::{Cluster, ConnectOptions, Connection, WriteError};
+
+/// Conflicts after which a write is tried again.
+const CONFLICTS: usize = 10;
+/// How soon.
+const AGAIN: Duration = Duration::from_millis(300);
 
 /// Removes the taint from these nodes, unless a drain is under way there or the uncordon will be refused. Returns the
 /// nodes that had it.
@@ -33,7 +41,7 @@ pub async fn back_in_service(
         }
         let is_marked = found.is_some_and(|node| node.is_out_of_service());
         if is_marked {
-            let unmarked = cluster.unmark_out_of_service(&name, None).await;
+            let unmarked = remove_taint(&cluster, &name).await;
             if unmarked.map_err(DriverError::Taint)? {
                 out_of_service::emit(&cluster, &name, &out_of_service::taint_removed()).await;
                 back.push(name);
@@ -41,4 +49,18 @@ pub async fn back_in_service(
         }
     }
     Ok(back)
+}
+
+/// Removes the taint whichever drain has set it. The node may change meanwhile, as one does whose kubelet has come back.
+///
+/// # Errors
+/// As [`Cluster::unmark_out_of_service`]; a conflict only if there were several, one after another.
+pub async fn remove_taint(cluster: &Cluster, node: &str) -> Result<bool, WriteError> {
+    for _ in 0..CONFLICTS {
+        match cluster.unmark_out_of_service(node, None).await {
+            Err(WriteError::Conflict { .. }) => sleep(AGAIN).await,
+            ended => return ended,
+        }
+    }
+    cluster.unmark_out_of_service(node, None).await
 }

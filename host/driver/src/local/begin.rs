@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use scupper_engine::{Answer, Checkpoint, Node, PolicyInfo, Task, Trigger, Uid};
+use scupper_engine::{Answer, Checkpoint, Intent, Node, PolicyInfo, Task, Trigger, Uid};
 use tokio::time::sleep;
 
 use super::LocalOptions;
 use crate::DriverError;
-use crate::occupancy::{LocalError, NodeOccupancy, OccupancyOverrides};
+use crate::occupancy::{LocalError, NodeOccupancy, OccupancyOverrides, has_foreign_cordon};
 use crate::runner::last_known::{DrainEnd, LastKnown};
 use crate::runner::out_of_service;
 use crate::runner::pre_flight::RefusedSince;
@@ -76,7 +76,13 @@ fn starting_point(
     }
     let request = own.map(|own| (own.id, own.last_known.mark()));
     let occupancy = NodeOccupancy::of(request, options.intent, found.as_ref());
+    let may_adopt = options.any_cordon && found.as_ref().is_some_and(has_foreign_cordon);
     Ok(match occupancy.for_command(name, options.intent, allowed)? {
+        // Continued, it would keep the cordon that has come since.
+        NodeOccupancy::Occupied(mark) if may_adopt && mark.intent == Intent::Uncordon => NodeAtDrainStart {
+            adopt: found,
+            ..start
+        },
         NodeOccupancy::Own(mark) | NodeOccupancy::Occupied(mark) => NodeAtDrainStart {
             resume: Some(mark),
             seen: found,

@@ -9,8 +9,8 @@ mod options;
 mod own_flags;
 mod run;
 
-pub use abandoned::{CANCEL_UNDOES, DrainingProcess, draining_process};
-pub use back_in_service::back_in_service;
+pub use abandoned::{DrainingProcess, draining_process, keeping_cordon};
+pub use back_in_service::{back_in_service, remove_taint};
 pub use cordon_ahead::CordonsAhead;
 pub use options::{LocalOptions, RollBack};
 pub use run::{NodeDrainResult, run};

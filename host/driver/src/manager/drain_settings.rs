@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use scupper_engine::Trigger;
+
 use crate::KubeletPluginOptions;
 use scupper_config::{Configuration, DrainRequestsFile, DrainSettings, GivenSettings};
 use scupper_policy_reload::{Catalogue, ConfigText};
@@ -49,10 +51,10 @@ impl DrainSettingsSource {
         self.configuration()?.drain_requests.clone()
     }
 
-    /// The settings of a drain that begins now.
-    pub(crate) fn now(&self) -> DrainSettings {
+    /// The settings of a drain for this trigger that begins now.
+    pub(crate) fn now(&self, trigger: Trigger) -> DrainSettings {
         let mut drain = self.wanted();
-        let is_off = restrict(&mut drain, self.sla);
+        let is_off = restrict(&mut drain, self.sla, trigger);
         if is_off && !self.is_reported.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 "drain.sla of the configuration has changed, which takes effect when this driver is restarted; until then no \
@@ -82,10 +84,10 @@ impl DrainSettingsSource {
 }
 
 /// Without a changed time limit, which is not in force yet, and so without deletions before it: they would be too early.
-/// True if there would be such deletions.
-fn restrict(drain: &mut DrainSettings, sla: Option<Duration>) -> bool {
+/// True if there would be such deletions. The deadline of DrainRequests is another one, which has not changed.
+fn restrict(drain: &mut DrainSettings, sla: Option<Duration>, trigger: Trigger) -> bool {
     let is_changed = std::mem::replace(&mut drain.time_limit, sla) != sla;
-    is_changed && drain.engine.at_deadline.take().is_some()
+    is_changed && trigger != Trigger::DrainRequest && drain.engine.at_deadline.take().is_some()
 }
 
 impl LastParsed {
@@ -113,10 +115,15 @@ mod tests {
                     at-deadline: {delete: {everything: true}, within: 60s}}}";
         let read = scupper_config::read_text("scupper.yaml".as_ref(), text).unwrap();
         let drain = DrainSettings::default().with(&read.drain);
-        for (sla, deletes) in [(12 * 3600, true), (1800, false)] {
+        let event = Trigger::LifecycleEvent;
+        for (sla, trigger, deletes) in [
+            (12 * 3600, event, true),
+            (1800, event, false),
+            (1800, Trigger::DrainRequest, true),
+        ] {
             let sla = Some(Duration::from_secs(sla));
             let mut drain = drain.clone();
-            assert_eq!(restrict(&mut drain, sla), !deletes);
+            assert_eq!(restrict(&mut drain, sla, trigger), !deletes);
             assert_eq!(
                 (drain.time_limit, drain.engine.at_deadline.is_some()),
                 (sla, deletes)

@@ -11,7 +11,7 @@ mod waiting;
 use std::sync::Arc;
 use std::time::Duration;
 
-use scupper_engine::{Intent, Outcome, Request, Time};
+use scupper_engine::{Intent, Outcome, Request, Time, Trigger};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -258,7 +258,7 @@ impl DrainManager {
 
     /// `end`: the request has ended already, and these orders complete what it left on the node.
     fn start(&mut self, trigger_request: &TriggerRequest, end: Option<DrainOrders>) {
-        let mut settings = self.drain_settings.now();
+        let mut settings = self.drain_settings.now(Trigger::of(&trigger_request.trigger));
         if let Some(requested) = &trigger_request.flags {
             settings = settings.with_request(&requested.flags);
         }

@@ -11,9 +11,9 @@ use tokio::time::sleep;
 
 use crate::lease::{LeaseObserver, NodeLeases};
 use crate::manager::resume_point;
-use scupper_report::{conditions_of_abandoned, conditions_of_lifted, conditions_of_uncordoned};
+use scupper_report::{conditions_of_abandoned, conditions_of_uncordoned, conditions_with_sequel};
 use scupper_triggers::DriverState;
-use scupper_triggers::cordon::was_tried;
+use scupper_triggers::cordon::{LIFTED_SINCE, was_tried};
 
 /// How often to check whether the terminal that drains is alive, and to retry a failed write.
 const LOOK: Duration = Duration::from_secs(10);
@@ -32,7 +32,18 @@ pub(super) async fn run(
         let is_idle = !matches!(*driver_state.borrow_and_update(), DriverState::Running { .. });
         let (mut of_terminal, mut failed) = (false, false);
         if let Some(node) = node.filter(|_| is_idle) {
-            let changes = conditions_of_uncordoned(&node).or_else(|| conditions_of_tried(&node));
+            let changes = match conditions_of_lifted_cordon(&node) {
+                // What has ended just now may have written its conditions, and the watch does not know them yet.
+                Some(_) => match cluster.node(&node.name).await {
+                    Ok(node) => node.as_ref().and_then(conditions_of_lifted_cordon),
+                    Err(error) => {
+                        failed = true;
+                        tracing::warn!(node = node.name, %error, "could not look whether a condition of Scupper is true");
+                        None
+                    }
+                },
+                None => None,
+            };
             let left = conditions_left_by_terminal(&node).filter(|_| changes.is_none());
             of_terminal = left.is_some();
             let left = match left {
@@ -57,9 +68,11 @@ pub(super) async fn run(
     }
 }
 
-/// The changes for a cordon that was tried and is lifted: the next one is a new request.
-fn conditions_of_tried(node: &Node) -> Option<Vec<NodeCondition>> {
-    (!node.unschedulable && was_tried(node)).then(conditions_of_lifted)
+/// The changes for a node whose cordon is lifted: it is not drained any more, and a cordon that was tried is over.
+fn conditions_of_lifted_cordon(node: &Node) -> Option<Vec<NodeCondition>> {
+    let is_over = !node.unschedulable && was_tried(node);
+    let tried = || conditions_with_sequel(node, LIFTED_SINCE).filter(|_| is_over);
+    conditions_of_uncordoned(node).or_else(tried)
 }
 
 /// The changes for an unfinished drain of a terminal.

@@ -17,7 +17,9 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use scupper_api::NodeCondition;
-use scupper_engine::{Answer, Checkpoint, Command, Drain, Event, Intent, Node, Notice, Phase, Request, Time};
+use scupper_engine::{
+    Answer, Checkpoint, Command, Drain, Event, Intent, Node, Notice, Outcome, Phase, Request, Time,
+};
 use scupper_pre_flight::Finding;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -33,7 +35,7 @@ use scupper_common::health::Health;
 use scupper_metrics::{DrainMeter, Metrics};
 use scupper_report::{
     BlockedCondition, DrainOutput, Format, NodeEvent, PodEvents, PolicyMessage, ProgressBoard,
-    conditions_for, conditions_of_uncordoned, event_for, finding_events, forced_event,
+    conditions_for, conditions_of_refused, conditions_of_uncordoned, event_for, finding_events, forced_event,
 };
 use scupper_traces::{DrainTrace, Traces};
 use scupper_triggers::DrainReportSender;
@@ -77,6 +79,8 @@ pub(crate) struct Reporter {
     node_events: EventThrottle<(String, String), NodeEvent>,
     /// The node's condition already says that it is being drained.
     in_progress: bool,
+    /// The drain has left its first phase, in which nothing is changed.
+    has_begun: bool,
     /// This drain had drained the node before, and has evicted no pod since.
     was_drained: bool,
     /// The node took pods while its condition said that it is drained: what an uncordon that fails must write, because the
@@ -118,6 +122,7 @@ impl Reporter {
             blocked: BlockedCondition::default(),
             node_events: EventThrottle::default(),
             in_progress: false,
+            has_begun: false,
             was_drained: false,
             lifted: None,
             publishing: Arc::default(),
@@ -131,6 +136,7 @@ impl Reporter {
     /// Continues a drain of another process.
     pub(crate) fn resuming(mut self, left: Option<&Checkpoint>) -> Self {
         self.was_drained = left.is_some_and(|left| left.ended_well);
+        self.has_begun = left.is_some();
         self
     }
 
@@ -321,7 +327,17 @@ impl Reporter {
 
     /// The changes of conditions. A resumed drain may have been reported as ended, or not at all.
     fn conditions(&mut self, now: Time, request: &Request, notice: &Notice) -> Option<Vec<NodeCondition>> {
+        self.has_begun |= matches!(
+            notice,
+            Notice::Phase(Phase::Preparing | Phase::Cordoning | Phase::Holding)
+        );
         let begins = match notice {
+            Notice::Finished {
+                outcome: Outcome::PolicyFailed { .. },
+                ..
+            } if !self.has_begun && request.intent == Intent::Drain => {
+                return conditions_for(request, notice).map(conditions_of_refused);
+            }
             Notice::WaveStarted { .. } if self.was_drained => {
                 self.was_drained = false;
                 true

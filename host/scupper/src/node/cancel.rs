@@ -78,8 +78,7 @@ fn rolled_back(cancelled: &Cancelled) -> String {
     let next = match Trigger::of(by) {
         Trigger::Command | Trigger::LifecycleEvent => String::new(),
         Trigger::Cordon => format!(
-            "; the cordon that asked for it stays, and a driver that starts drains the node again; to prevent that: \
-             kubectl uncordon {node}"
+            "; the cordon that asked for it stays, and asks for no second drain; to drain the node again: scupper drain {node}"
         ),
         Trigger::DrainRequest => format!(
             "; a driver that starts drains the node for its DrainRequests again; to prevent that, delete those of {node}"

@@ -7,7 +7,7 @@ use scupper_engine::{Answer, Checkpoint, Node, Raised, Task, ToUndo, Uid};
 
 use crate::use_cases::CommandError;
 use scupper_cluster::{Cluster, ConnectOptions, Connection, WriteError};
-use scupper_driver::{ACTIVE_POLICIES, DriverError, HOLDER_ANNOTATION, OUT_OF_SERVICE_TAINT};
+use scupper_driver::{ACTIVE_POLICIES, DriverError, HOLDER_ANNOTATION, OUT_OF_SERVICE_TAINT, remove_taint};
 use scupper_report::{LeasedDrain, conditions_of_abandoned};
 
 /// What to clean up.
@@ -167,11 +167,7 @@ async fn untaint(cluster: &Cluster, node: &Node, done: &mut CleanedUp) -> Result
             "the taint {OUT_OF_SERVICE_TAINT} of node {name}, whose machine is off; once it is back: \
              kubectl taint nodes {name} {OUT_OF_SERVICE_TAINT}-"
         ));
-    } else if cluster
-        .unmark_out_of_service(name, None)
-        .await
-        .map_err(CommandError::Cleanup)?
-    {
+    } else if remove_taint(cluster, name).await.map_err(CommandError::Cleanup)? {
         done.removed
             .push(format!("the taint {OUT_OF_SERVICE_TAINT} of node {name}"));
     }

@@ -165,10 +165,36 @@ async fn a_starting_driver_does_not_try_a_cordon_again() {
 async fn an_uncordon_ends_what_was_tried_also_for_a_driver_that_starts_later() {
     let (node, mut driver) = tried("DrainCancelled").await;
     cordon(&node, false);
-    condition(&node, "DrainInProgress", "Uncordoned").await;
+    let is_over = |node: &Node| {
+        let conditions = node.node()["status"]["conditions"].clone();
+        let says_so = |it: &Value| {
+            let message = it["message"].as_str().unwrap_or_default();
+            message.contains("cancelled: ") && message.ends_with("; the node was uncordoned since")
+        };
+        conditions.as_array().is_some_and(|all| all.iter().any(says_so))
+    };
+    node.until("the condition names the end and the uncordon", || is_over(&node))
+        .await;
+    // What happened stays to be read.
+    assert_eq!(node.reason("DrainInProgress").as_deref(), Some("DrainCancelled"));
     driver.kill();
     node.delete_budget();
     cordon(&node, true);
+    let _driver = node.claimer(&[]).await;
+    condition(&node, "Drained", "DrainCompleted").await;
+    assert!(node.pod_names().is_empty());
+}
+
+/// Here the notice leaves no time for the drain.
+#[tokio::test]
+async fn a_cordon_whose_drain_was_refused_before_any_change_is_tried_again() {
+    let node = labelled().await;
+    node.pods(&["a"]);
+    let mut driver = node.claimer(&["--sla", "5m", "--notify-before", "10m"]).await;
+    cordon(&node, true);
+    condition(&node, "DrainInProgress", "DrainRefused").await;
+    driver.kill();
+    assert_eq!(node.pod_names(), ["a"]);
     let _driver = node.claimer(&[]).await;
     condition(&node, "Drained", "DrainCompleted").await;
     assert!(node.pod_names().is_empty());

@@ -1,7 +1,7 @@
 //! A drain of a machine that is off, by the operator's word.
 
 use rustix::process::Signal;
-use scupper_simulator::api::Forbidden;
+use scupper_simulator::api::{Action, Fault, Forbidden};
 use serde_json::{Value, json};
 
 use crate::kubelet_node::{Agent, until};
@@ -203,6 +203,9 @@ fn a_silent_node_is_tainted_its_pods_are_deleted_and_an_uncordon_takes_the_taint
         ] {
             assert!(status.stdout.contains(line), "{line}: {status:#?}");
         }
+        // The kubelet is back, and its node changes.
+        let conflict = Fault::new(Action::Status(409, None)).path("/api/v1/nodes/worker-1");
+        rig.api.faults([conflict.method("PATCH").count(2)]);
         let run = rig.run(&["uncordon", "worker-1", "--local"]);
         assert_eq!(run.code, Some(0), "{run:#?}");
         assert!(

@@ -163,6 +163,39 @@ fn a_killed_uncordon_is_continued_by_the_same_command() {
     assert_eq!((rig.is_cordoned("worker-1"), rig.mark("worker-1")), (false, None));
 }
 
+/// Its own cordon is lifted, and somebody else has cordoned the node since.
+#[test]
+fn a_killed_uncordon_lifts_a_later_cordon_only_if_it_may() {
+    let rig = killed_uncordon();
+    let edit = |node: &mut serde_json::Value| {
+        let mark = node["metadata"]["annotations"]["scupper.dev/drain"].as_str();
+        let mut mark: serde_json::Value = serde_json::from_str(mark.unwrap()).unwrap();
+        mark["own_cordon"] = json!(false);
+        node["metadata"]["annotations"]["scupper.dev/drain"] = json!(mark.to_string());
+    };
+    rig.inside(|| rig.api.store().edit("nodes", "", "worker-1", edit))
+        .unwrap();
+    let run = rig.run(&["uncordon", "worker-1"]);
+    assert_eq!(
+        (run.code, rig.is_cordoned("worker-1")),
+        (Some(5), true),
+        "{run:#?}"
+    );
+    for words in [
+        "is gone; the node has been cordoned since",
+        "scupper uncordon worker-1 --force",
+    ] {
+        assert!(run.stderr.contains(words), "{words}: {run:#?}");
+    }
+    let run = rig.run(&["uncordon", "worker-1", "--force"]);
+    assert_eq!(
+        (run.code, rig.is_cordoned("worker-1")),
+        (Some(0), false),
+        "{run:#?}"
+    );
+    assert_eq!(rig.mark("worker-1"), None);
+}
+
 #[test]
 fn a_drain_replaces_a_killed_uncordon() {
     for asks_driver in [false, true] {

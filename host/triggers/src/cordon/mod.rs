@@ -10,4 +10,4 @@ mod tried;
 
 pub use run::{CordonDeps, CordonOptions, ReadNode, run};
 pub use state::{LABEL, NodeFacts, TRIGGER, UNCORDON_LABEL};
-pub use tried::was_tried;
+pub use tried::{LIFTED_SINCE, was_tried};

@@ -5,6 +5,9 @@ use scupper_engine::{Condition, Node};
 
 use super::state::{UNCORDONED, UNLABELLED};
 
+/// What the condition's message ends with once the cordon is lifted: the next cordon is a new request.
+pub const LIFTED_SINCE: &str = "; the node was uncordoned since";
+
 /// The condition's reasons after a drain that was tried and has not drained the node.
 const REASONS: [&str; 4] = [
     "DrainCancelled",
@@ -25,6 +28,7 @@ pub fn was_tried(node: &Node) -> bool {
         };
         it.kind == "DrainInProgress"
             && REASONS.contains(&it.reason.as_str())
+            && !it.message.ends_with(LIFTED_SINCE)
             && end.is_some_and(|end| !withdrawn(end))
     };
     node.conditions.iter().any(says_so)
@@ -84,6 +88,12 @@ mod tests {
                 "drain cordon-worker-1: cancelled: the label that asked for it was taken away",
                 false,
             ),
+            (
+                "DrainDeadlineExceeded",
+                "drain cordon-worker-1: the deadline passed; the node was uncordoned since",
+                false,
+            ),
+            ("DrainRefused", "drain cordon-worker-1: policy slurm: no", false),
             ("DrainCancelled", "drain maintenance-7: cancelled: stopped", false),
             (
                 "DrainCancelled",

@@ -12,8 +12,8 @@ use super::{HandOverEnd, HandOverError, HandOverOptions};
 use crate::use_cases::{CommandError, REFUSAL_PATIENCE, status};
 use scupper_cluster::{Cluster, ConnectOptions, NewLifecycleEvent};
 use scupper_driver::{
-    CANCEL_UNDOES, CordonsAhead, DrainingProcess, DriverError, LeaseReader, LocalError, NodeOccupancy,
-    OccupancyOverrides, draining_process, has_foreign_cordon, resolve_nodes,
+    CordonsAhead, DrainingProcess, DriverError, LeaseReader, LocalError, NodeOccupancy, OccupancyOverrides,
+    draining_process, has_foreign_cordon, keeping_cordon, resolve_nodes,
 };
 use scupper_report::FollowEvent;
 
@@ -241,7 +241,7 @@ impl HandOver<'_> {
             let does = match intent {
                 Intent::Drain if mark.intent == Intent::Uncordon => "its driver drains the node instead",
                 Intent::Drain => "its driver takes over",
-                Intent::Uncordon if keeps_cordon => CANCEL_UNDOES,
+                Intent::Uncordon if keeps_cordon => keeping_cordon(mark),
                 Intent::Uncordon => "its driver gives the node back",
             };
             if draining_process(&mut leases, node, mark, does).await == DrainingProcess::Gone {
