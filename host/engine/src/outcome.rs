@@ -6,7 +6,11 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
+use crate::hook::is_of_host;
 use crate::{HookPhase, PodRef, Reason, Time, ToUndo, VolumesLeft};
+
+/// Begins the message of a planner that lets no drain begin.
+pub(crate) const REFUSED: &str = "refused the drain";
 
 /// How it ended. Only [`Drained`](Self::Drained) and [`Uncordoned`](Self::Uncordoned) are success.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,6 +173,10 @@ impl fmt::Display for Outcome {
                 }
                 Ok(())
             }
+            Self::PolicyFailed { policy, message } if is_of_host(policy) => match message.starts_with(REFUSED) {
+                true => write!(f, "Scupper {message}"),
+                false => write!(f, "{policy}: {message}"),
+            },
             Self::PolicyFailed { policy, message } => write!(f, "policy {policy}: {message}"),
             Self::DeadlineExceeded { remaining, held_up } => {
                 write!(f, "the deadline passed{}", until_then(held_up.as_ref()))?;

@@ -16,7 +16,8 @@ pub fn notice_refusal(settings: &Settings, left: Duration, has_leaving_pods: boo
             "no pod may leave for {} (drain.notify-before), and the drain's deadline is in {}: give it more time, or \
              notify later",
             HumanDuration(before),
-            HumanDuration(left)
+            // A deadline that was asked for now is a whole number of seconds.
+            HumanDuration(Duration::from_secs_f64(left.as_secs_f64().round()))
         )
     })
 }

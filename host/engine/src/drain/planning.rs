@@ -17,6 +17,7 @@ use super::returning::{mark_as_staying, stays_again};
 use super::steps::{LATEST, SOONEST_RETRY};
 use super::surge::Surges;
 use crate::filter::refuse_named;
+use crate::outcome::REFUSED;
 use crate::{
     Blocker, Intent, Notice, Outcome, Phase, Plan, PlanAnswer, Pod, PodRef, Surge, Task, Uid, Verdict,
 };
@@ -144,7 +145,7 @@ impl Drain {
                     None,
                 ),
             },
-            PlanAnswer::Refused { message } => (format!("refused the drain: {message}"), None),
+            PlanAnswer::Refused { message } => (format!("{REFUSED}: {message}"), None),
             PlanAnswer::Failed { message, retry_after } => (message, retry_after),
         };
         self.planning_failed(policy, message, retry_after);

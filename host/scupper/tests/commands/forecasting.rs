@@ -298,12 +298,12 @@ fn a_drain_that_would_end_before_its_notice_is_foretold_to_be_refused() {
     rig.apply(rig.pod("web", "worker-1"));
     let late = ["worker-1", "--notify-before", "2m", "--timeout", "1m"];
     let refused = rig.run(&[&["forecast"], &late[..]].concat());
-    let why = "policy notify before: refused the drain: no pod may leave for 2m00s (drain.notify-before), and the drain's \
+    let why = "Scupper refused the drain: no pod may leave for 2m00s (drain.notify-before), and the drain's \
         deadline is in 1m00s: give it more time, or notify later";
     assert_eq!(refused.stdout, format!("worker-1: no drain would begin: {why}\n"));
     let drain = rig.run(&[&["drain", "--local"], &late[..]].concat());
     assert_eq!(refused.code, drain.code, "{drain:#?}");
-    let begins = "policy notify before: refused the drain: no pod may leave for 2m00s (drain.notify-before)";
+    let begins = "Scupper refused the drain: no pod may leave for 2m00s (drain.notify-before)";
     assert!(drain.stdout.contains(begins), "{drain:#?}");
     let json = rig.run(&[&["forecast", "-o", "json"], &late[..]].concat());
     let json: Value = serde_json::from_str(&json.stdout).unwrap();
