@@ -152,7 +152,7 @@ pub struct NodeLeft<'a> {
     pub is_done: bool,
     /// The cordon.
     pub cordon: CordonLeft,
-    /// Policies that keep the node out of service elsewhere until the uncordon.
+    /// Policies whose hooks have been called, and whose part is undone by the uncordon.
     pub kept_by: &'a [String],
     /// The command that gives the node back.
     pub back: &'a str,

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use flate2::read::MultiGzDecoder;
 use flate2::{Compression, write::GzEncoder};
+use rustix::process::Signal;
 use scupper_simulator::api::objects;
 use serde_json::{Value, json};
 
@@ -52,8 +53,11 @@ impl Made {
         let (page, picture) = (file("page.html"), file("picture.svg"));
         let drain = |node: &String| {
             let recording = file(&format!("{node}.gz"));
-            let flags = ["--local", "--timeout", "10s", "--record", &recording];
-            rig.run(&[&["drain", node.as_str()], &flags[..]].concat());
+            let mut drain = rig.start(&["drain", node, "--local", "--record", &recording]);
+            // The one that the budget holds.
+            drain.prints(", 1 to go");
+            drain.signal(Signal::INT);
+            drain.ended();
             rewrite(Path::new(&recording), &change);
             recording
         };

@@ -77,6 +77,13 @@ fn shop(testbed: &Testbed, pods: &[&str]) {
     testbed.make_pods(&[&["--node", "node-0", "--namespace", "shop"][..], pods].concat());
 }
 
+/// Instead of the pods that are there, one that its budget holds.
+fn shop_behind_a_budget(testbed: &Testbed) {
+    let gone = ["--all", "--namespace", "shop", "--cascade=foreground"];
+    testbed.kubectl(&[&["delete", "deployments"][..], &gone].concat());
+    shop(testbed, &["--owner", "deployment", "--count", "1", "--pdb", "1"]);
+}
+
 #[tokio::test]
 async fn a_drain_request_is_answered_with_the_permissions_of_the_overlay() {
     if skip::left_out("real-apiserver") {
@@ -200,10 +207,8 @@ async fn node_drainer_gets_an_answer_for_each_event_of_a_node() {
     first.deletes().await;
 
     // The node was in service for a while, and a pod of one replica came, which a budget keeps.
-    let gone = ["--all", "--namespace", "shop", "--cascade=foreground"];
-    testbed.kubectl(&[&["delete", "deployments"][..], &gone].concat());
     testbed.kubectl(&["uncordon", "node-0"]);
-    shop(testbed, &["--owner", "deployment", "--count", "1", "--pdb", "1"]);
+    shop_behind_a_budget(testbed);
     testbed.kubectl(&["cordon", "node-0"]);
     second.creates().await;
     second.sees("DrainInProgress").await;
@@ -239,8 +244,7 @@ async fn a_driver_takes_back_that_it_drains_for_a_request_that_names_another_nod
     let _alone = ALONE.lock().await;
     let site = site().await;
     let (installed, driver) = (&site.installed, &site.driver);
-    let one_behind_a_budget = ["--owner", "deployment", "--count", "1", "--pdb", "1"];
-    shop(&installed.testbed, &one_behind_a_budget);
+    shop_behind_a_budget(&installed.testbed);
     installed.create(&[request("node-0")]);
     let drains = async || condition(installed, "68a1", "DrainInProgress").await == "True";
     until(drains, || driver.log()).await;
