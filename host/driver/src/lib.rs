@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  plugin ─┬─► policies ─┐
-//!          └─────────────┴─► adapters ─► manager ─┬─► lease ─► runner ─► reporter
+//!          └─────────────┴─► adapters ─► manager ─┬─► runner ─► reporter
 //!  local ───► policies                            └─► occupancy
 //! ```
 //!
@@ -14,7 +14,6 @@ mod adapters;
 mod error;
 #[cfg(test)]
 mod error_texts;
-mod lease;
 mod local;
 mod manager;
 mod occupancy;
@@ -27,7 +26,6 @@ mod runner;
 pub use adapters::drain_request_plan::{DrainRequestPlanError, plan_drain_request};
 pub use adapters::drain_request_trigger::kind as drain_request_kind;
 pub use error::DriverError;
-pub use lease::{HOLDER_ANNOTATION, LeaseReader, ObservedLease};
 pub use local::nodes::{NodeSelection, names as node_names, resolve as resolve_nodes, resolve_or_recall};
 pub use local::{
     CordonsAhead, DrainingProcess, LocalOptions, NodeDrainResult, RollBack, back_in_service,

@@ -173,10 +173,12 @@ impl fmt::Display for Outcome {
                 }
                 Ok(())
             }
-            Self::PolicyFailed { policy, message } if is_of_host(policy) => match message.starts_with(REFUSED) {
-                true => write!(f, "Scupper {message}"),
-                false => write!(f, "{policy}: {message}"),
-            },
+            Self::PolicyFailed { policy, message } if is_of_host(policy) => {
+                match message.starts_with(REFUSED) {
+                    true => write!(f, "Scupper {message}"),
+                    false => write!(f, "{policy}: {message}"),
+                }
+            }
             Self::PolicyFailed { policy, message } => write!(f, "policy {policy}: {message}"),
             Self::DeadlineExceeded { remaining, held_up } => {
                 write!(f, "the deadline passed{}", until_then(held_up.as_ref()))?;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Each crate of the host, and all crates of this workspace that it may use. The four edges (cluster, policy, report,
 /// triggers) never use each other; the driver brings them together.
-const ARROWS: [(&str, &[&str]); 28] = [
+const ARROWS: [(&str, &[&str]); 29] = [
     ("scupper-engine", &[]),
     ("scupper-pre-flight", &["scupper-engine"]),
     ("scupper-api", &["scupper-engine"]),
@@ -100,6 +100,15 @@ const ARROWS: [(&str, &[&str]); 28] = [
         &["scupper-common", "scupper-engine", "scupper-policy-spec"],
     ),
     (
+        "scupper-lease",
+        &[
+            "scupper-cluster",
+            "scupper-common",
+            "scupper-engine",
+            "scupper-report",
+        ],
+    ),
+    (
         "scupper-driver",
         &[
             "scupper-api",
@@ -108,6 +117,7 @@ const ARROWS: [(&str, &[&str]); 28] = [
             "scupper-config",
             "scupper-engine",
             "scupper-forecast",
+            "scupper-lease",
             "scupper-metrics",
             "scupper-policy",
             "scupper-policy-reload",
@@ -131,6 +141,7 @@ const ARROWS: [(&str, &[&str]); 28] = [
             "scupper-driver",
             "scupper-engine",
             "scupper-forecast",
+            "scupper-lease",
             "scupper-placement",
             "scupper-policy",
             "scupper-policy-reload",

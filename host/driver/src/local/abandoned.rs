@@ -8,10 +8,10 @@ use scupper_engine::{Checkpoint, Intent, Trigger};
 use tokio::time::sleep;
 
 use super::{LocalOptions, RollBack, run};
-use crate::lease::{HolderLiveness, LeaseReader, ObservedLease};
 use crate::occupancy::{LocalError, has_foreign_cordon};
 use crate::{DriverError, NodeSelection};
 use scupper_cluster::Cluster;
+use scupper_lease::{HolderLiveness, LeaseReader, ObservedLease};
 
 /// How often the Lease is read while its holder is silent.
 const LOOK: Duration = Duration::from_secs(1);

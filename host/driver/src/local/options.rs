@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use scupper_engine::Intent;
 
-use crate::lease::ObservedLease;
 use crate::{NodeSelection, Output, PoliciesOptions};
 use scupper_cluster::Connection;
 use scupper_common::clock::Clock;
 use scupper_config::DrainSettings;
+use scupper_lease::ObservedLease;
 use scupper_recording::RecordingTarget;
 use scupper_report::{Format, ProgressBoard};
 use scupper_traces::TraceSettings;

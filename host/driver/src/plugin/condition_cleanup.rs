@@ -9,8 +9,8 @@ use scupper_engine::Node;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use crate::lease::{LeaseObserver, NodeLeases};
 use crate::manager::resume_point;
+use scupper_lease::{LeaseObserver, NodeLeases};
 use scupper_report::{conditions_of_abandoned, conditions_of_uncordoned, conditions_with_sequel};
 use scupper_triggers::DriverState;
 use scupper_triggers::cordon::{LIFTED_SINCE, was_tried};

@@ -17,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::adapters::claim_api::LifecycleEventClaimApi;
 use crate::adapters::{cordon_trigger, drain_request_trigger, metrics, transition_api};
-use crate::lease::{HolderIdentity, NodeLeases};
 use crate::manager::drain_settings::DrainSettingsSource;
 use crate::manager::resume_point::{self, LeftDrain};
 use crate::manager::{DrainManager, DrainManagerOptions};
@@ -28,6 +27,7 @@ use crate::{DriverError, KubeletPluginOptions, policies};
 use scupper_cluster::ConnectOptions;
 use scupper_common::health::Health;
 use scupper_common::tasks::Tasks;
+use scupper_lease::{HolderIdentity, NodeLeases};
 use scupper_metrics::{Metrics, serve_metrics};
 use scupper_traces::Traces;
 use scupper_triggers::slm::{self, Registration, SLM_TRIGGER, SlmDeps, SlmOptions};

@@ -7,7 +7,8 @@ use scupper_engine::{Answer, Checkpoint, Node, Raised, Task, ToUndo, Uid};
 
 use crate::use_cases::CommandError;
 use scupper_cluster::{Cluster, ConnectOptions, Connection, WriteError};
-use scupper_driver::{ACTIVE_POLICIES, DriverError, HOLDER_ANNOTATION, OUT_OF_SERVICE_TAINT, remove_taint};
+use scupper_driver::{ACTIVE_POLICIES, DriverError, OUT_OF_SERVICE_TAINT, remove_taint};
+use scupper_lease::HOLDER_ANNOTATION;
 use scupper_report::{LeasedDrain, conditions_of_abandoned};
 
 /// What to clean up.

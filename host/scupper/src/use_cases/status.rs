@@ -14,7 +14,8 @@ use crate::use_cases::details::DetailReader;
 use crate::use_cases::{CommandError, REFUSAL_PATIENCE};
 use scupper_cluster::{Cluster, ConnectOptions, Connection};
 use scupper_common::clock::Clock;
-use scupper_driver::{DriverError, LeaseReader, NodeSelection, resolve_or_recall};
+use scupper_driver::{DriverError, NodeSelection, resolve_or_recall};
+use scupper_lease::LeaseReader;
 use scupper_report::{
     LeaseHolder, NodeStatus, NodeSummary, STATUS_ANNOTATION, StatusDetails, status_from_text,
 };

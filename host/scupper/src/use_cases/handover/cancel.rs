@@ -16,9 +16,9 @@ use super::{CancelOptions, HandOverError};
 use crate::use_cases::{CommandError, status};
 use scupper_cluster::{CANCEL_ANNOTATION, Cluster, ConnectOptions};
 use scupper_driver::{
-    CordonsAhead, DriverError, LeaseReader, LocalOptions, NodeSelection, ObservedLease, RollBack,
-    resolve_nodes, run_locally,
+    CordonsAhead, DriverError, LocalOptions, NodeSelection, RollBack, resolve_nodes, run_locally,
 };
+use scupper_lease::{LeaseReader, ObservedLease};
 use scupper_recording::RecordingTarget;
 use scupper_report::{Format, LeasedDrain, NodeStatus};
 

@@ -12,9 +12,10 @@ use super::{HandOverEnd, HandOverError, HandOverOptions};
 use crate::use_cases::{CommandError, REFUSAL_PATIENCE, status};
 use scupper_cluster::{Cluster, ConnectOptions, NewLifecycleEvent};
 use scupper_driver::{
-    CordonsAhead, DrainingProcess, DriverError, LeaseReader, LocalError, NodeOccupancy, OccupancyOverrides,
+    CordonsAhead, DrainingProcess, DriverError, LocalError, NodeOccupancy, OccupancyOverrides,
     draining_process, has_foreign_cordon, keeping_cordon, resolve_nodes,
 };
+use scupper_lease::LeaseReader;
 use scupper_report::FollowEvent;
 
 /// The result of each node; `None`: the command was stopped before it began.

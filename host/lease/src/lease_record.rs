@@ -9,20 +9,20 @@ use tokio::sync::watch;
 
 /// See the module. Clones share what the drain reports.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LeaseRecord {
+pub struct LeaseRecord {
     /// The Lease is ours, so its previous holder is gone; otherwise it could not be taken, and the drain runs without one.
-    pub(crate) is_held: bool,
+    pub is_held: bool,
     /// What earlier drains have left.
-    pub(crate) earlier: ToUndo,
+    pub earlier: ToUndo,
     /// The policies that a killed process of this drain may have called.
-    pub(crate) own: BTreeSet<String>,
+    pub own: BTreeSet<String>,
     /// What stays in the Lease when it is released.
     left: watch::Sender<ToUndo>,
 }
 
 impl LeaseRecord {
     /// What a Lease says that `drain` takes now; empty: it is new.
-    pub(crate) fn found(text: &str, drain: &LeasedDrain) -> Self {
+    pub fn found(text: &str, drain: &LeasedDrain) -> Self {
         let Some(found) = LeasedDrain::from_text(text) else {
             return Self {
                 is_held: true,
@@ -43,7 +43,7 @@ impl LeaseRecord {
     }
 
     /// What is written when the Lease is taken: a process that is killed writes nothing more.
-    pub(crate) fn taken(&self, drain: &LeasedDrain) -> String {
+    pub fn taken(&self, drain: &LeasedDrain) -> String {
         let mut drain = drain.clone();
         drain.to_undo.clone_from(&self.earlier);
         drain.policies.extend(self.own.iter().cloned());
@@ -51,7 +51,7 @@ impl LeaseRecord {
     }
 
     /// What is written when it is released; `None`: nothing is left to undo.
-    pub(crate) fn released(&self, drain: &LeasedDrain) -> Option<String> {
+    pub fn released(&self, drain: &LeasedDrain) -> Option<String> {
         let to_undo = self.left.borrow().clone();
         let drain = LeasedDrain {
             to_undo,
@@ -62,7 +62,7 @@ impl LeaseRecord {
     }
 
     /// The drain has come further.
-    pub(crate) fn update(&self, drain: &Drain) {
+    pub fn update(&self, drain: &Drain) {
         let to_undo = drain.to_undo();
         self.left.send_if_modified(|left| {
             let is_news = *left != to_undo;

@@ -15,7 +15,7 @@ const SEPARATOR: char = '_';
 
 /// A process that holds a Lease or wants to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct HolderIdentity {
+pub struct HolderIdentity {
     /// For people: a pod, or a user and a machine.
     name: String,
     /// The pod's UID; empty outside of a pod.
@@ -35,7 +35,7 @@ struct ProcessIdentity {
 
 impl HolderIdentity {
     /// This process.
-    pub(crate) fn own(pod: Option<&PodRef>) -> Self {
+    pub fn own(pod: Option<&PodRef>) -> Self {
         let plain = |text: String| text.trim().replace(SEPARATOR, "-");
         let read = |path: &str| fs::read_to_string(path).map(plain).unwrap_or_default();
         let pid = std::process::id();

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use super::expiry_tracker::{LeaseAvailability, LeaseExpiryTracker, ObservedLease};
 use super::holder::{HOLDER_ANNOTATION, HolderIdentity};
-use crate::runner::lease_record::LeaseRecord;
+use super::lease_record::LeaseRecord;
 use scupper_cluster::{Cluster, Lease, ReadError, WriteError};
 use scupper_report::LeasedDrain;
 
@@ -65,20 +65,23 @@ enum LeaseAcquireResult {
 
 /// Takes leases.
 #[derive(Clone)]
-pub(crate) struct NodeLeases {
-    pub(crate) cluster: Cluster,
-    pub(crate) namespace: String,
-    pub(crate) own: HolderIdentity,
+pub struct NodeLeases {
+    /// Where they are.
+    pub cluster: Cluster,
+    /// Their namespace.
+    pub namespace: String,
+    /// This process.
+    pub own: HolderIdentity,
     /// How long the API server may refuse (401, 403) a Lease before the drain runs without one.
-    pub(crate) forbidden_timeout: Duration,
+    pub forbidden_timeout: Duration,
     /// A person waits: the API server is asked whether it will always refuse.
-    pub(crate) is_of_a_command: bool,
+    pub is_of_a_command: bool,
     /// What this process has observed of the Lease already.
-    pub(crate) observed: Option<ObservedLease>,
+    pub observed: Option<ObservedLease>,
 }
 
 /// A node's Lease that this process holds and renews; `None`: it could not be taken, and the drain runs without one.
-pub(super) struct HeldLease {
+pub struct HeldLease {
     held: Option<RenewedLease>,
     /// Where this process has left its name instead of in a Lease.
     named: Option<(Cluster, String)>,
@@ -97,7 +100,7 @@ struct RenewedLease {
 impl NodeLeases {
     /// The node's Lease for this drain, once no other process holds it. Calls `on_wait` with each holder that it waits
     /// for.
-    pub(super) async fn take(&self, node: &str, drain: &LeasedDrain, on_wait: impl Fn(&str)) -> HeldLease {
+    pub async fn take(&self, node: &str, drain: &LeasedDrain, on_wait: impl Fn(&str)) -> HeldLease {
         let mut lease_state = LeaseExpiryTracker::new(self.own.clone(), self.observed.clone());
         let mut reported = None;
         let mut forbidden_since = None;
@@ -260,12 +263,12 @@ impl NodeLeases {
 
 impl HeldLease {
     /// What it says of what policies must undo.
-    pub(super) const fn record(&self) -> &LeaseRecord {
+    pub const fn record(&self) -> &LeaseRecord {
         &self.record
     }
 
     /// Returns once the Lease may have expired or another process has it.
-    pub(super) async fn lost(&mut self) {
+    pub async fn lost(&mut self) {
         let Some(held) = &mut self.held else {
             return std::future::pending().await;
         };
@@ -280,7 +283,7 @@ impl HeldLease {
     }
 
     /// Releases it, so that no other process waits. It stays as a record if policies must still undo something.
-    pub(super) async fn release(mut self) {
+    pub async fn release(mut self) {
         if let Some((cluster, node)) = &self.named {
             let removed = cluster.remove_node_annotation(node, HOLDER_ANNOTATION);
             if let Ok(Err(error)) = timeout(RELEASE_TIMEOUT, removed).await {

@@ -7,19 +7,20 @@ use super::node_leases::NodeLeases;
 use scupper_report::LeasedDrain;
 
 /// Observes one Lease.
-pub(crate) struct LeaseObserver {
+pub struct LeaseObserver {
     leases: NodeLeases,
     state: LeaseExpiryTracker,
 }
 
 impl LeaseObserver {
-    pub(crate) fn new(leases: NodeLeases) -> Self {
+    /// Of one of these Leases.
+    pub fn new(leases: NodeLeases) -> Self {
         let state = LeaseExpiryTracker::new(leases.own.clone(), None);
         Self { leases, state }
     }
 
     /// The drain that the Lease names, once no process holds the Lease any more; `None`: one may, or it cannot be read.
-    pub(crate) async fn left_drain(&mut self, node: &str) -> Option<Option<LeasedDrain>> {
+    pub async fn left_drain(&mut self, node: &str) -> Option<Option<LeasedDrain>> {
         let lease = self.leases.cluster.lease(&self.leases.namespace, node).await;
         let lease = lease.inspect_err(|error| {
             tracing::debug!(node, %error, "the node's Lease could not be read");
@@ -33,7 +34,7 @@ impl LeaseObserver {
 
     /// The Lease has a holder, and that is dead or has not renewed it for its duration. Without a Lease this is false: a
     /// process may drain without one.
-    pub(crate) async fn is_abandoned(&mut self, node: &str) -> bool {
+    pub async fn is_abandoned(&mut self, node: &str) -> bool {
         match self.leases.cluster.lease(&self.leases.namespace, node).await {
             Ok(Some(lease)) if !lease.holder.is_empty() => {
                 self.state.observe(&lease, Instant::now()) == LeaseAvailability::Free

@@ -8,12 +8,11 @@ use scupper_engine::{Outcome, Request};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::node_leases::{HeldLease, NodeLeases};
 use crate::DriverError;
 use crate::runner::EngineRunner;
-use crate::runner::lease_record::LeaseRecord;
 use crate::runner::orders::{DrainOrders, closed};
 use scupper_common::clock::Clock;
+use scupper_lease::{HeldLease, LeaseRecord, NodeLeases};
 use scupper_report::LeasedDrain;
 
 /// How often a waiting process checks its deadline.

@@ -19,7 +19,7 @@ const GOOD_FOR: Duration = Duration::from_secs(5);
 
 /// Whether the process that holds a Lease is alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum HolderLiveness {
+pub enum HolderLiveness {
     /// It is gone.
     Gone(String),
     /// It has renewed the Lease since the first look, or runs on this machine.
@@ -163,7 +163,7 @@ impl LeaseReader {
     }
 
     /// Whether the holder of the node's Lease is alive. To be asked again while it is silent.
-    pub(crate) async fn life_of_holder(&mut self, node: &str) -> HolderLiveness {
+    pub async fn life_of_holder(&mut self, node: &str) -> HolderLiveness {
         let (found, now) = (self.cluster.lease(&self.namespace, node).await, Instant::now());
         let Some(lease) = found.ok().flatten().filter(|lease| !lease.holder.is_empty()) else {
             return self.life_of_named(node).await;
