@@ -98,6 +98,11 @@ impl Raises {
         self.open.values().map(|raise| raise.raised.clone()).collect()
     }
 
+    /// One has not been taken back.
+    pub(super) fn any_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     /// The raise was asked for.
     pub(super) fn asked(&mut self, deployment: &Uid) {
         if let Some(raise) = self.open.get_mut(deployment)

@@ -77,7 +77,7 @@ impl Drain {
         };
         let is_marked = node.checkpoint.as_ref().is_some_and(|mark| mark.own_cordon);
         if self.cordon.is_ours() && is_marked && node.unschedulable {
-            let goes_on = self.has_hooks(HookPhase::AfterUncordon);
+            let goes_on = self.has_hooks(HookPhase::AfterUncordon) || self.raises.any_open();
             let keep = goes_on.then(|| self.checkpoint(node.uid.clone(), Phase::Uncordoning, false));
             self.push_uncordon(keep);
         } else if !self.outbox.writes() {

@@ -3,7 +3,7 @@
 use crate::harness::{Host, budget, hooks, planner, pod};
 use crate::surge::{HOST, cordoned, surge, surging_by, web};
 use scupper_engine::{
-    Answer, Checkpoint, Event, HookPhase, Node, Outcome, Plan, Raised, Request, StepOutcome, SurgeMethod,
+    Answer, Checkpoint, Event, HookPhase, Intent, Node, Outcome, Plan, Raised, Request, StepOutcome, SurgeMethod,
 };
 
 const RAISE: &str = "raise Deployment ns/web for node-1/node-uid/event-uid";
@@ -238,6 +238,33 @@ fn a_new_drain_takes_back_what_a_dead_one_has_raised() {
     };
     host.begin_with(node, &[pod("a")], &[budget(0)]);
     assert!(host.asks("take-back Deployment ns/web for other"));
+}
+
+/// A process that is killed after it has lifted the cordon leaves the checkpoint, which names the replica.
+#[test]
+fn an_uncordon_keeps_the_checkpoint_until_the_replica_is_taken_back() {
+    let checkpoint = Checkpoint {
+        own_cordon: true,
+        ..raised().last_checkpoint()
+    };
+    let mut host = Host::new(Request {
+        id: "uncordon-uid".to_owned(),
+        intent: Intent::Uncordon,
+        ..raising()
+    });
+    let node = Node {
+        checkpoint: Some(checkpoint),
+        ..cordoned()
+    };
+    host.begin_with(node, &[], &[]);
+    host.answer("take-back", unavailable());
+    assert!(host.asks("uncordon at 100, keeps the checkpoint"));
+    host.written("uncordon");
+    assert_eq!(saved(&mut host), ours());
+    assert!(!host.asks("forget"));
+    host.wait(60_000);
+    host.written("take-back");
+    assert!(host.asks("forget"));
 }
 
 #[test]
