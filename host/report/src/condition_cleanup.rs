@@ -15,7 +15,7 @@ pub fn conditions_of_uncordoned(node: &Node) -> Option<Vec<NodeCondition>> {
 }
 
 /// The pair of conditions of a node whose cordon is lifted.
-pub fn conditions_of_lifted() -> Vec<NodeCondition> {
+pub(super) fn conditions_of_lifted() -> Vec<NodeCondition> {
     let message = "the node was uncordoned and takes pods again";
     pair("False", "False", "Uncordoned", message)
 }
