@@ -3,7 +3,8 @@
 use crate::harness::{Host, budget, hooks, planner, pod};
 use crate::surge::{HOST, cordoned, surge, surging_by, web};
 use scupper_engine::{
-    Answer, Checkpoint, Event, HookPhase, Intent, Node, Outcome, Plan, Raised, Request, StepOutcome, SurgeMethod,
+    Answer, Checkpoint, Event, HookPhase, Intent, Node, Outcome, Plan, Raised, Request, StepOutcome,
+    SurgeMethod,
 };
 
 const RAISE: &str = "raise Deployment ns/web for node-1/node-uid/event-uid";
