@@ -12,6 +12,9 @@ use scupper_engine::{
     SelectorIndex, SurgePlan, Task, Time, Uid,
 };
 
+/// The finalizer of a Job's pods, which the Job's controller removes.
+const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
+
 /// How long a pod takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PodTimes {
@@ -61,6 +64,8 @@ pub struct ClusterModel {
     pub now: Time,
     /// The node.
     pub node: Node,
+    /// A pod stays after its end until its finalizers are removed; else they are removed at once.
+    pub keeps_finalizers: bool,
     budgets: Vec<Budget>,
     /// Their places, by what they select.
     index: SelectorIndex<usize>,
@@ -79,6 +84,8 @@ pub struct ClusterModel {
 struct PodState {
     pod: Pod,
     times: PodTimes,
+    /// Its containers have ended, and finalizers keep it.
+    has_ended: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -95,6 +102,7 @@ impl ClusterModel {
         Self {
             now,
             node,
+            keeps_finalizers: false,
             budgets: Vec::new(),
             index: SelectorIndex::default(),
             pods: BTreeMap::new(),
@@ -142,7 +150,7 @@ impl ClusterModel {
         due.sort_by_key(|(at, _)| *at);
         for (_, due) in due {
             match due {
-                TimedChange::Gone(uid) => self.end(&uid),
+                TimedChange::Gone(uid) => self.end_containers(&uid),
                 TimedChange::Recovers { namespace, name } => self.recover(&namespace, &name),
             }
         }
@@ -193,7 +201,12 @@ impl ClusterModel {
     /// Adds a pod, or replaces the one with its UID.
     pub fn add_pod(&mut self, pod: Pod, times: PodTimes) {
         self.events.push(Event::PodApplied(pod.clone()));
-        self.pods.insert(pod.id.uid.clone(), PodState { pod, times });
+        let state = PodState {
+            pod,
+            times,
+            has_ended: false,
+        };
+        self.pods.insert(state.pod.id.uid.clone(), state);
     }
 
     /// A pod that is terminating already ends at this time.
@@ -239,6 +252,10 @@ impl ClusterModel {
         change(&mut living.pod)?;
         living.times.ends_after = ends_after.unwrap_or(living.times.ends_after);
         self.events.push(Event::PodApplied(living.pod.clone()));
+        if living.has_ended && !is_kept(&living.pod) {
+            let uid = living.pod.id.uid.clone();
+            self.end(&uid);
+        }
         Ok(true)
     }
 
@@ -408,6 +425,17 @@ impl ClusterModel {
         }
     }
 
+    fn end_containers(&mut self, uid: &Uid) {
+        match self.pods.get_mut(uid) {
+            Some(living) if self.keeps_finalizers && is_kept(&living.pod) => {
+                living.has_ended = true;
+                living.pod.ready = false;
+                self.events.push(Event::PodApplied(living.pod.clone()));
+            }
+            _ => self.end(uid),
+        }
+    }
+
     fn end(&mut self, uid: &Uid) {
         if let Some(living) = self.pods.remove(uid) {
             self.gone.insert(uid.clone(), living.pod.id.clone());
@@ -431,4 +459,9 @@ impl ClusterModel {
             self.changed_budgets.push(budget.clone());
         }
     }
+}
+
+/// Somebody must remove a finalizer before it is gone.
+fn is_kept(pod: &Pod) -> bool {
+    pod.finalizers.iter().any(|finalizer| finalizer != JOB_TRACKING)
 }

@@ -49,6 +49,18 @@ impl MemoryCluster {
         }
     }
 
+    /// An existing pod of another node, by `namespace/name`.
+    pub(super) fn elsewhere_mut(&mut self, name: &str) -> Option<&mut Pod> {
+        self.elsewhere.iter_mut().find(|pod| pod.id.to_string() == name)
+    }
+
+    /// Deletes a pod of any node. `false`: it does not exist.
+    pub(super) fn remove_pod(&mut self, name: &str) -> bool {
+        let before = self.elsewhere.len();
+        self.elsewhere.retain(|pod| pod.id.to_string() != name);
+        self.elsewhere.len() < before || self.model.remove_pod(name)
+    }
+
     /// The trigger of the drain: `other`, unless there are DrainRequests.
     pub(super) fn trigger_or(&self, other: &str) -> String {
         match self.facts.iter().any(is_drain_request) {

@@ -175,6 +175,7 @@ fn cluster(form: &ScenarioForm, file: &Path) -> Result<(MemoryCluster, Option<Po
     let beginning = beginning(form);
     said.change(&mut node, beginning);
     let mut cluster = MemoryCluster::new(beginning, node);
+    cluster.model.keeps_finalizers = true;
     cluster.elsewhere = elsewhere;
     for pod in pods {
         cluster.model.add_pod(pod, PodTimes::ends_after(None));
@@ -364,13 +365,21 @@ impl ScenarioRun {
     fn change_pod(&self, fields: &PodFields) -> Result<bool, String> {
         let (now, mut cluster) = (self.runner.now(), self.runner.cluster.lock());
         let ends_after = fields.ends_after.map(|span| span.0);
-        let found = cluster
+        let here = cluster.model.pod(&fields.name).map(|pod| pod.id.clone());
+        let pod = match (here, cluster.elsewhere_mut(&fields.name)) {
+            (Some(pod), _) => pod,
+            (None, Some(pod)) => {
+                fields.change(pod, now)?;
+                pod.id.clone()
+            }
+            (None, None) => return Ok(false),
+        };
+        let node = cluster.model.node.name.clone();
+        fields.set_facts(&pod, &node, &mut cluster.facts)?;
+        cluster
             .model
             .change_pod(&fields.name, ends_after, |pod| fields.change(pod, now))?;
-        let pod = cluster.model.pod(&fields.name).map(|pod| pod.id.clone());
-        let node = cluster.model.node.name.clone();
-        pod.map_or(Ok(()), |pod| fields.set_facts(&pod, &node, &mut cluster.facts))?;
-        Ok(found)
+        Ok(true)
     }
 
     async fn act(&mut self, step: &StepForm, line: u64) -> Result<Vec<Difference>, ScenarioError> {
@@ -392,7 +401,7 @@ impl ScenarioRun {
                 let _pod = add_pod(&mut cluster, &form.0, now).map_err(wrong)?;
             }
             StepForm::Remove(name) => {
-                if !self.runner.cluster.lock().model.remove_pod(name) {
+                if !self.runner.cluster.lock().remove_pod(name) {
                     return Err(wrong(no_pod(name)));
                 }
             }

@@ -201,6 +201,39 @@ fn an_unexpected_drain_is_reported_with_its_history() {
     );
 }
 
+#[test]
+fn a_pod_with_finalizers_stays_until_they_are_removed_and_pods_of_other_nodes_change_too() {
+    let (code, reported) = played(
+        "pods:\n\
+         - {name: shop/cart, finalizers: [example.com/archive]}\n\
+         - {name: shop/job, finalizers: [batch.kubernetes.io/job-tracking]}\n\
+         - {name: shop/peer, node: node-2}\n\
+         steps:\n\
+         - pass: 1m\n\
+         - expect: {here: [shop/cart], gone: [shop/job]}\n\
+         - pod: {name: shop/peer, ready: false}\n\
+         - remove: shop/peer\n\
+         - pod: {name: shop/cart, finalizers: []}\n\
+         - expect: {gone: [shop/cart]}\n\
+         ends: Drained\n",
+    );
+    assert_eq!(code, 0, "{reported}");
+    let (code, reported) = played(
+        "pods: [{name: shop/cart, finalizers: [example.com/archive]}]\ndrain: {sla: 5m}\nends: Drained\n",
+    );
+    assert_eq!(code, 7, "{reported}");
+    assert!(
+        reported.contains("  it.yaml:3: the end\n    - Drained\n    + DeadlineExceeded:"),
+        "{reported}"
+    );
+    let (code, reported) = played("pods: [shop/cart]\nsteps:\n- remove: shop/peer\n");
+    assert_ne!(code, 0, "{reported}");
+    assert!(
+        reported.contains("line 3: pod shop/peer does not exist"),
+        "{reported}"
+    );
+}
+
 /// The next answer counts, so a hook that has answered before the step seems to be silent.
 #[test]
 fn a_hook_that_answered_before_the_step_is_reported_with_its_last_answer() {
