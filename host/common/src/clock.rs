@@ -5,7 +5,7 @@
 //! moments.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use scupper_engine::{Reading, Time, Timeline, whole_millis};
@@ -36,6 +36,8 @@ pub enum Clock {
     Anchored(Timeline),
     /// Starts at a moment and advances with tokio's clock: for tests, and for a cluster that was saved at that moment.
     Test(Timeline, TestHands),
+    /// That of a simulation, which sets it.
+    Simulated(SimulatedTime),
 }
 
 /// The state of a test's clock. Its copies show the same time.
@@ -48,7 +50,25 @@ pub struct TestHands {
     offset: &'static AtomicI64,
 }
 
+/// The time of a simulation: its wall clock and its timers agree.
+#[derive(Clone, Copy, Debug)]
+pub struct SimulatedTime(&'static AtomicU64);
+
 impl Clock {
+    /// The clock of a simulation that begins at `now`. It keeps eight bytes for ever.
+    pub fn simulated(now: Time) -> Self {
+        Self::Simulated(SimulatedTime(Box::leak(Box::new(AtomicU64::new(
+            now.as_millis(),
+        )))))
+    }
+
+    /// Sets the clock of a simulation; any other goes by itself.
+    pub fn set_simulated(&self, now: Time) {
+        if let Self::Simulated(time) = self {
+            time.0.store(now.as_millis(), Ordering::Relaxed);
+        }
+    }
+
     /// A clock that shows `origin` now and advances with tokio's clock.
     pub fn starting_at(origin: Time) -> Self {
         let hands = TestHands {
@@ -79,6 +99,7 @@ impl Clock {
         match self {
             Self::System | Self::Anchored(_) => Self::Anchored(line),
             Self::Test(_, hands) => Self::Test(line, *hands),
+            Self::Simulated(time) => Self::Simulated(*time),
         }
     }
 
@@ -108,6 +129,7 @@ impl Clock {
         match self {
             Self::System | Self::Anchored(_) => machine(),
             Self::Test(_, hands) => hands.reading(),
+            Self::Simulated(time) => time.reading(),
         }
     }
 
@@ -116,6 +138,17 @@ impl Clock {
         match self {
             Self::System => *PROCESS.get_or_init(|| Timeline::starting(machine())),
             Self::Anchored(line) | Self::Test(line, _) => *line,
+            Self::Simulated(time) => Timeline::starting(time.reading()),
+        }
+    }
+}
+
+impl SimulatedTime {
+    fn reading(self) -> Reading {
+        let now = self.0.load(Ordering::Relaxed);
+        Reading {
+            wall: Time::from_millis(now),
+            steady: Duration::from_millis(now),
         }
     }
 }
@@ -189,6 +222,21 @@ mod tests {
         first.step_wall(-HOUR);
         assert_eq!(second.now(), at(103_600), "it is not moved either");
         assert_eq!(second.wall(), at(100_000));
+    }
+
+    #[test]
+    fn the_clock_of_a_simulation_shows_what_it_is_set_to() {
+        let clock = Clock::simulated(Time::from_millis(1_000));
+        let copy = clock;
+        assert_eq!(
+            (clock.now(), clock.wall()),
+            (Time::from_millis(1_000), Time::from_millis(1_000))
+        );
+        copy.set_simulated(Time::from_millis(86_400_000));
+        assert_eq!(
+            (clock.now(), clock.wall()),
+            (Time::from_millis(86_400_000), Time::from_millis(86_400_000))
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::{DriverError, PoliciesOptions, policies};
 use scupper_common::clock::Clock;
 use scupper_policy::{Description, LoadError, Network, NoCluster, Policies};
+use scupper_policy_spec::PolicySpec;
 
 /// Nothing that loading calls may reach a cluster.
 const UNASKED: NoCluster = NoCluster("the policy is only checked");
@@ -25,14 +26,30 @@ pub async fn check_policies(options: &PoliciesOptions) -> Result<Vec<PolicyCheck
     let mut trials = Vec::new();
     for spec in &options.policies {
         let loaded = Policies::load(&runtime, std::slice::from_ref(spec), Arc::new(UNASKED)).await;
-        let loaded = loaded.map(|policies| policies.descriptions().into_iter().next());
-        let Some(result) = loaded.transpose() else {
-            continue;
-        };
-        trials.push(PolicyCheckResult {
-            name: spec.name.clone(),
-            result,
-        });
+        for result in tried(spec, loaded).await {
+            trials.push(PolicyCheckResult {
+                name: spec.name.clone(),
+                result,
+            });
+        }
     }
     Ok(trials)
+}
+
+/// As a driver does it: a planner that cannot plan for a node without pods is not loaded.
+async fn tried(
+    spec: &PolicySpec,
+    loaded: Result<Policies, LoadError>,
+) -> Vec<Result<Description, LoadError>> {
+    let policies = match loaded {
+        Ok(policies) => policies.into_loaded(),
+        Err(error) => return vec![Err(error)],
+    };
+    let mut results = Vec::new();
+    for policy in policies {
+        let tried = policy.dry_run().await;
+        let tried = tried.map(|()| policy.description.clone());
+        results.push(tried.map_err(|fault| LoadError::of(spec, fault)));
+    }
+    results
 }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use scupper_policy_compile::{CacheError, CompileError, CompileFault, SourceError};
 use scupper_policy_spec::{
-    Capability, Grant, GrantError, HttpTargetError, HttpWant, NameError, PrefixError, SecretGrantError,
-    SpecSource,
+    Capability, Grant, GrantError, HttpTargetError, HttpWant, NameError, PolicySpec, PrefixError,
+    SecretGrantError, SpecSource,
 };
 use thiserror::Error;
 
@@ -26,6 +26,17 @@ pub struct LoadError {
     /// The cause.
     #[source]
     pub fault: Box<LoadFault>,
+}
+
+impl LoadError {
+    /// Of the policy that an operator has described so.
+    pub fn of(spec: &PolicySpec, fault: LoadFault) -> Self {
+        Self {
+            policy: spec.name.clone(),
+            file: spec.file.clone(),
+            fault: Box::new(fault),
+        }
+    }
 }
 
 /// The reasons why a policy is not loaded.

@@ -8,7 +8,7 @@ use scupper_policy_spec::PolicySpec;
 
 use super::error::LoadFault;
 use super::flaws;
-use super::loaded::blank_node;
+use super::loaded::{blank_node, dry_run};
 use crate::imports::granted::Wants;
 use crate::load::compiled::{self, Compiled};
 use crate::runtime::guest::Guest;
@@ -76,6 +76,13 @@ async fn through(
     }
     if !flaws.is_empty() {
         examined.faults.push(LoadFault::Flawed(flaws));
+    }
+    // Without what it wants, its plan says nothing of it.
+    if guest.exports.planner.is_some()
+        && examined.faults.is_empty()
+        && let Err(fault) = dry_run(&guest).await
+    {
+        examined.faults.push(fault);
     }
     examined.description = Some(load::description(
         about,

@@ -49,33 +49,10 @@ impl LoadedPolicy {
 
     /// Lets its planner plan for a node without pods. It may refuse, but it must answer.
     pub async fn dry_run(&self) -> Result<(), LoadFault> {
-        if !self.description.planner {
-            return Ok(());
+        match self.description.planner {
+            true => dry_run(&self.guest).await,
+            false => Ok(()),
         }
-        let node = blank_node();
-        let nothing = Plan::default();
-        let blank = Arc::new(Facts::blank());
-        let call = PlanCall {
-            policy: &self.description.name,
-            drain: DrainInfo {
-                id: "",
-                name: "",
-                trigger: "",
-                started: Time::default(),
-                found_drained: false,
-                held: false,
-                machine_is_off: false,
-                deadline: None,
-                now: self.guest.context.clock.now(),
-                own_pod: None,
-                facts: Some(&blank),
-            },
-            node: &node,
-            pods: &[],
-            draft: &nothing,
-        };
-        let _plan_or_refusal = self.guest.dry_plan(&call).await?;
-        Ok(())
     }
 
     /// The engine's view of it.
@@ -174,4 +151,32 @@ fn reported(error: &CallError) -> String {
 
 fn absent(name: &str) -> String {
     format!("there is no policy `{name}`")
+}
+
+/// Lets a planner plan for a node without pods.
+pub(super) async fn dry_run(guest: &Guest) -> Result<(), LoadFault> {
+    let node = blank_node();
+    let nothing = Plan::default();
+    let blank = Arc::new(Facts::blank());
+    let call = PlanCall {
+        policy: &guest.context.policy,
+        drain: DrainInfo {
+            id: "",
+            name: "",
+            trigger: "",
+            started: Time::default(),
+            found_drained: false,
+            held: false,
+            machine_is_off: false,
+            deadline: None,
+            now: guest.context.clock.now(),
+            own_pod: None,
+            facts: Some(&blank),
+        },
+        node: &node,
+        pods: &[],
+        draft: &nothing,
+    };
+    let _plan_or_refusal = guest.dry_plan(&call).await?;
+    Ok(())
 }

@@ -64,11 +64,7 @@ impl Policies {
                 Ok(()) => load::load(runtime, spec, Arc::clone(&cluster)).await,
                 Err(fault) => Err(fault),
             };
-            let loaded = loaded.map_err(|fault| LoadError {
-                policy: spec.name.clone(),
-                file: spec.file.clone(),
-                fault: Box::new(fault),
-            })?;
+            let loaded = loaded.map_err(|fault| LoadError::of(spec, fault))?;
             policies.loaded.push(Arc::new(loaded));
         }
         Ok(policies)

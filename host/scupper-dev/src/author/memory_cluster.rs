@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use scupper_api::facts::{FactKind, FactObject, FactQuery, FactType as _, Metadata, Namespace, Peer};
 use scupper_cluster_model::ClusterModel;
+use scupper_common::clock::Clock;
 use scupper_engine::{Budget, Node, Pod, Time, Trigger};
 
 use super::fact_objects::FactObjects;
@@ -14,6 +15,8 @@ use super::mock_servers::MockServers;
 #[derive(Debug)]
 pub(super) struct MemoryCluster {
     pub(super) model: ClusterModel,
+    /// Shows the time of the model: what policies may do per minute, they may in minutes of the drain.
+    pub(super) clock: Clock,
     /// Pods on other nodes.
     pub(super) elsewhere: Vec<Pod>,
     /// What policies may ask about beyond these.
@@ -37,6 +40,7 @@ impl MemoryCluster {
     pub(super) fn new(now: Time, node: Node) -> Self {
         Self {
             model: ClusterModel::new(now, node),
+            clock: Clock::simulated(now),
             elsewhere: Vec::new(),
             facts: FactObjects::default(),
             expected_pods: BTreeMap::new(),
@@ -47,6 +51,12 @@ impl MemoryCluster {
             peers: Vec::new(),
             asked: BTreeSet::new(),
         }
+    }
+
+    /// Advances the time.
+    pub(super) fn advance(&mut self, to: Time) {
+        self.model.advance(to);
+        self.clock.set_simulated(self.model.now);
     }
 
     /// An existing pod of another node, by `namespace/name`.

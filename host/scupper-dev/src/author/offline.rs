@@ -84,6 +84,7 @@ impl OfflineRuntime {
         // What one scenario has captured is not known to the next.
         let runtime = Runtime::new(RuntimeOptions {
             network,
+            clock: cluster.lock().clock,
             secrets: Secrets::default(),
             ..self.options.clone()
         })?;

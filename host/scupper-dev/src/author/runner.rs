@@ -214,7 +214,7 @@ impl ScenarioRunner {
     pub(super) fn wait(&self, span: Duration) {
         let mut cluster = self.cluster.lock();
         let now = cluster.model.now + span;
-        cluster.model.advance(now);
+        cluster.advance(now);
     }
 
     pub(super) fn now(&self) -> Time {
@@ -255,7 +255,7 @@ impl ScenarioRunner {
         self.observer.look(self.now(), &self.drain);
         let now = {
             let mut cluster = self.cluster.lock();
-            cluster.model.advance(to);
+            cluster.advance(to);
             cluster.model.now
         };
         self.drain.handle_timeout(now);

@@ -27,7 +27,7 @@ fn what_stands_in_the_way_is_named_and_the_next_forecast_knows_the_times() {
         "  at once  no play drains all of them\n",
         "  assumed  budget db/ledger: allows no eviction now, and only this drain changes that\n",
         "  assumed  reports/monthly-1: finalizers are removed at once\n",
-        "worker-2: no drain would begin: no pod may leave for 2m00s (drain.notify-before), and the drain's deadline is in 1m00s: give it more time, or notify later\n",
+        "worker-2: no drain would begin: Scupper refused the drain: no pod may leave for 2m00s (drain.notify-before), and the drain's deadline is in 1m00s: give it more time, or notify later\n",
     ] {
         assert!(unknown.contains(named), "{named}: {text}");
     }

@@ -97,6 +97,19 @@ fn an_invalid_policy_name_gets_the_same_message_everywhere() {
     assert_eq!(folder.check(&[]).code, Some(0));
 }
 
+/// A driver would not load it.
+#[test]
+fn a_planner_that_cannot_plan_for_a_node_without_pods_is_reported() {
+    let module = guest("revision_4");
+    let folder = Folder::new(&format!(
+        "policies:\n- {{name: a, module: \"{}\"}}\n",
+        path(&module)
+    ));
+    folder
+        .check(&["--policies"])
+        .fails(CONFIG, &["policy `a`", "failed in make-plan"]);
+}
+
 #[test]
 fn a_right_file_is_called_right() {
     let folder = Folder::new("policies:\n- {name: a, module: a.wasm}\n- {name: b, module: b.wasm}\n");
