@@ -25,6 +25,9 @@ const FRAME: &str = "<!doctype html><meta name=color-scheme content='light dark'
 /// Forbids scripts, of which this test needs one.
 const POLICY: &str = "http-equiv=\"Content-Security-Policy\"";
 
+/// How often a browser is started until it has shown a page.
+const ATTEMPTS: usize = 3;
+
 /// A page and a picture of the same drains.
 pub(crate) struct Made {
     dir: tempfile::TempDir,
@@ -98,29 +101,32 @@ impl Made {
         let frame = self.dir.path().join("frame.html");
         let shown = FRAME.replace("NAME", name).replace("WIDTH", &width.to_string());
         fs::write(&frame, shown).unwrap();
-        let output = self
-            .browser(dark)
-            .args(["--virtual-time-budget=5000", "--dump-dom"])
-            .arg(&frame)
-            .output()
-            .unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        let found = text
-            .split_once("<pre id=\"measured\">")
-            .and_then(|(_, rest)| rest.split_once("</pre>"))
-            .filter(|(found, _)| !found.is_empty());
-        let (found, _) = found.unwrap_or_else(|| {
-            panic!(
-                "no measurements in {text}\n{}",
-                String::from_utf8_lossy(&output.stderr)
-            )
-        });
+        // On a busy machine the browser's time may be over before the frame has loaded.
+        let found = (0..ATTEMPTS).find_map(|_| self.shown(&frame, dark));
+        let found = found.unwrap_or_else(|| panic!("no measurements of {name}"));
         let found = found
             .replace("&lt;", "<")
             .replace("&gt;", ">")
             .replace("&nbsp;", "\u{a0}")
             .replace("&amp;", "&");
         serde_json::from_str(&found).unwrap()
+    }
+
+    /// What the frame has been told.
+    fn shown(&self, frame: &Path, dark: bool) -> Option<String> {
+        let output = self
+            .browser(dark)
+            .args(["--virtual-time-budget=5000", "--dump-dom"])
+            .arg(frame)
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let (_, rest) = text.split_once("<pre id=\"measured\">")?;
+        let (found, _) = rest.split_once("</pre>")?;
+        if found.is_empty() {
+            eprintln!("{text}\n{}", String::from_utf8_lossy(&output.stderr));
+        }
+        Some(found.to_owned()).filter(|found| !found.is_empty())
     }
 
     fn browser(&self, dark: bool) -> Command {
