@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use scupper_cluster_model::PodTimes;
 use scupper_engine::{
     HookPhase, HookStep, Intent, Outcome, Plan, Pod, PolicyInfo, Request, Settings, StepOutcome, Subject,
-    Time, Uid,
+    Time, Uid, Wave,
 };
+use thiserror::Error;
 
 use super::cluster_access::SharedCluster;
 use super::comparison::Unknown;
@@ -70,12 +71,53 @@ pub(crate) struct Stepped {
 pub(crate) struct Figures {
     /// The function.
     pub function: &'static str,
+    /// Of a step.
+    pub phase: Option<HookPhase>,
     /// The number of calls.
     pub calls: usize,
     /// The median.
     pub median: Duration,
     /// The longest.
     pub worst: Duration,
+}
+
+/// Why a driver would not make such a call of a hook.
+#[derive(Debug, Error)]
+pub(crate) enum SubjectError {
+    /// The policy does not want it.
+    #[error("policy {policy} has no {phase} hook; it has {phases}")]
+    Phase {
+        /// The policy.
+        policy: String,
+        /// The phase.
+        phase: HookPhase,
+        /// Those that it has.
+        phases: String,
+    },
+    /// The phase has other subjects.
+    #[error("{phase} is called for the node; leave out --of {of}")]
+    Node {
+        /// The phase.
+        phase: HookPhase,
+        /// What was named.
+        of: String,
+    },
+    /// There is no such wave.
+    #[error("{phase} is called for a wave; the plan has {waves}: name one with --of")]
+    Wave {
+        /// The phase.
+        phase: HookPhase,
+        /// Those of the plan.
+        waves: String,
+    },
+    /// There is no such pod.
+    #[error("{phase} is called for a pod that leaves; those of the plan are {pods}: name one with --of")]
+    Pod {
+        /// The phase.
+        phase: HookPhase,
+        /// Those of the plan.
+        pods: String,
+    },
 }
 
 impl DryRun {
@@ -274,16 +316,58 @@ impl DryRun {
         taken
     }
 
-    /// The pod of this name, or the wave, as a hook's subject.
-    pub(crate) fn subject(&self, of: Option<&str>) -> Subject {
-        let Some(of) = of else { return Subject::Node };
-        match self.runner.cluster.lock().model.pod(of) {
-            Some(pod) => Subject::Pod(pod.id.uid.clone()),
-            None => Subject::Wave(of.to_owned()),
+    /// Whom a driver would call this hook for: the node, or the wave or the pod that `of` names, by default the first one
+    /// of the plan.
+    pub(crate) async fn subject(
+        &mut self,
+        phase: HookPhase,
+        of: Option<&str>,
+    ) -> Result<Subject, SubjectError> {
+        let phases = self.phases();
+        if !phases.contains(&phase) {
+            return Err(SubjectError::Phase {
+                policy: self.policy.clone(),
+                phase,
+                phases: listed(phases.iter().map(ToString::to_string)),
+            });
+        }
+        let plan = self.plan().await.result.unwrap_or_default();
+        match phase {
+            HookPhase::BeforeWave => {
+                let named = |wave: &&Wave| of.is_none_or(|of| wave.name == of);
+                let wave = plan.waves.iter().find(named);
+                let waves = || listed(plan.waves.iter().map(|wave| wave.name.clone()));
+                wave.map(|wave| Subject::Wave(wave.name.clone()))
+                    .ok_or_else(|| SubjectError::Wave {
+                        phase,
+                        waves: waves(),
+                    })
+            }
+            HookPhase::BeforeEvict => {
+                let name = |uid: &Uid| self.runner.cluster.lock().model.name_of(uid);
+                let leaving = || plan.waves.iter().flat_map(|wave| &wave.pods);
+                let pod = leaving().find(|uid| of.is_none_or(|of| name(uid) == of));
+                pod.cloned().map(Subject::Pod).ok_or_else(|| SubjectError::Pod {
+                    phase,
+                    pods: listed(leaving().map(name)),
+                })
+            }
+            _ => match of {
+                None => Ok(Subject::Node),
+                Some(of) => Err(SubjectError::Node {
+                    phase,
+                    of: of.to_owned(),
+                }),
+            },
         }
     }
 
-    /// Calls the planner and the first step of a hook this many times each.
+    fn phases(&self) -> Vec<HookPhase> {
+        let infos = self.policies.infos().into_iter();
+        infos.take(1).flat_map(|info| info.phases).collect()
+    }
+
+    /// Calls the planner and the first step of each hook this many times each.
     pub(crate) async fn bench(&mut self, rounds: usize) -> Vec<Figures> {
         let mut figures = Vec::new();
         let infos = self.policies.infos();
@@ -293,18 +377,23 @@ impl DryRun {
         if info.planner {
             let draft = self.runner.draft();
             let plan = async || drop(self.runner.plan_once(&self.policy, &draft).await);
-            figures.extend(Figures::of("make-plan", rounds, plan).await);
+            figures.extend(Figures::of(("make-plan", None), rounds, plan).await);
         }
-        if let Some(phase) = info.phases.first() {
+        let planned = self.plan().await.result.unwrap_or_default();
+        for phase in info.phases {
+            // A node without pods has no wave and no pod to call it for.
+            let Ok(subject) = self.subject(phase, None).await else {
+                continue;
+            };
             let step = HookStep {
                 policy: self.policy.clone(),
-                phase: *phase,
-                subject: Subject::Node,
+                phase,
+                leaving: planned.leaving_for(phase, &subject).cloned().collect(),
+                subject,
                 state: Vec::new(),
-                leaving: Vec::new(),
             };
             let take = async || drop(self.runner.step(&step).await);
-            figures.extend(Figures::of("step", rounds, take).await);
+            figures.extend(Figures::of(("step", Some(phase)), rounds, take).await);
         }
         figures
     }
@@ -312,6 +401,15 @@ impl DryRun {
     /// Its usage so far.
     pub(crate) fn usage(&self) -> Option<PolicyUsage> {
         self.policies.usage().into_iter().next()
+    }
+}
+
+/// Names, in a sentence.
+fn listed(names: impl Iterator<Item = String>) -> String {
+    let names: Vec<String> = names.collect();
+    match names.is_empty() {
+        true => "none".to_owned(),
+        false => names.join(", "),
     }
 }
 
@@ -352,7 +450,11 @@ async fn load_granted(
 }
 
 impl Figures {
-    async fn of(function: &'static str, rounds: usize, mut call: impl AsyncFnMut()) -> Option<Self> {
+    async fn of(
+        (function, phase): (&'static str, Option<HookPhase>),
+        rounds: usize,
+        mut call: impl AsyncFnMut(),
+    ) -> Option<Self> {
         let mut times = Vec::with_capacity(rounds);
         for _ in 0..rounds {
             let began = Instant::now();
@@ -362,6 +464,7 @@ impl Figures {
         times.sort_unstable();
         Some(Self {
             function,
+            phase,
             calls: times.len(),
             median: *times.get(times.len() / 2)?,
             worst: *times.last()?,

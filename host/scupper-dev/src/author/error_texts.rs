@@ -8,9 +8,11 @@ use scupper_cluster::DecodeError;
 use scupper_common::samples::errors;
 use scupper_common::variants;
 use scupper_config::ConfigError;
+use scupper_engine::HookPhase;
 use scupper_policy::{LoadError, LoadFault, RuntimeError};
 use scupper_policy_spec::GrantError;
 
+use super::dry_run::SubjectError;
 use super::new::NewError;
 use super::offline::{OfflineError, PolicyLoadError};
 use super::scenario::ScenarioError;
@@ -24,6 +26,7 @@ variants!(PolicyLoadError: Runtime Load);
 variants!(ScenarioError: Read Form Sense Snapshot Config Load);
 variants!(SnapshotError: Read Syntax Object NoNode ManyNodes OtherNode);
 variants!(SpecError: Config Absent Grant Setting);
+variants!(SubjectError: Phase Node Wave Pod);
 variants!(SuiteError: Look Empty NoCrate Build);
 
 fn denied() -> io::Error {
@@ -104,6 +107,28 @@ fn specs() -> Vec<SpecError> {
     ]
 }
 
+fn subjects() -> [SubjectError; 4] {
+    [
+        SubjectError::Phase {
+            policy: "slurm".to_owned(),
+            phase: HookPhase::BeforeWave,
+            phases: "before-drain, on-cancel".to_owned(),
+        },
+        SubjectError::Node {
+            phase: HookPhase::BeforeDrain,
+            of: "all".to_owned(),
+        },
+        SubjectError::Wave {
+            phase: HookPhase::BeforeWave,
+            waves: "all".to_owned(),
+        },
+        SubjectError::Pod {
+            phase: HookPhase::BeforeEvict,
+            pods: "shop/cart-1, shop/cart-2".to_owned(),
+        },
+    ]
+}
+
 fn suites() -> Vec<SuiteError> {
     vec![
         SuiteError::Look {
@@ -138,6 +163,7 @@ fn every_error() {
         errors("ScenarioError", &scenarios()),
         errors("SnapshotError", &snapshots()),
         errors("SpecError", &specs()),
+        errors("SubjectError", &subjects()),
         errors("SuiteError", &suites()),
     ];
     insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {

@@ -193,7 +193,7 @@ pub(crate) struct RunArgs {
     /// Run the hook of this phase instead of the planner, for example before-drain
     #[arg(long, value_parser = phase, conflicts_with = "drain")]
     pub phase: Option<HookPhase>,
-    /// Wave, or pod as NAMESPACE/NAME, to call the hook for [default: the node]
+    /// Wave, or pod as NAMESPACE/NAME, to call the hook for [default: the first one of the plan]
     #[arg(long, requires = "phase")]
     pub of: Option<String>,
     /// Maximum number of steps

@@ -23,7 +23,10 @@ pub(super) async fn run(args: &RunArgs, format: Format) -> ExitCode {
         Err(code) => return code,
     };
     if let Some(phase) = args.phase {
-        let subject = rehearsal.subject(args.of.as_deref());
+        let subject = match rehearsal.subject(phase, args.of.as_deref()).await {
+            Ok(subject) => subject,
+            Err(error) => return fail(&error, Exit::Config),
+        };
         let steps = rehearsal.steps(phase, &subject, args.steps).await;
         print(&steps_for_people(phase, &steps, format));
         let failed = steps
@@ -186,9 +189,13 @@ pub(super) fn figures_for_people(
         format!("on a node with {pods} pods"),
     ];
     lines.extend(figures.iter().map(|figure| {
+        let phase = figure.phase.map_or_else(String::new, |phase| format!(" {phase}"));
         format!(
-            "  {:<10} median {:.2?}, worst {:.2?}, of {} calls",
-            figure.function, figure.median, figure.worst, figure.calls
+            "  {:<20} median {:.2?}, worst {:.2?}, of {} calls",
+            format!("{}{phase}", figure.function),
+            figure.median,
+            figure.worst,
+            figure.calls
         )
     }));
     lines.extend(usage.map(usage_lines).unwrap_or_default());
@@ -221,7 +228,8 @@ fn figures_as_json(
         .iter()
         .map(|figure| {
             json!({
-                "function": figure.function, "calls": figure.calls,
+                "function": figure.function, "phase": figure.phase.map(|phase| phase.to_string()),
+                "calls": figure.calls,
                 "medianUs": micros(figure.median), "worstUs": micros(figure.worst),
             })
         })

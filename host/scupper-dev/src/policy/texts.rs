@@ -163,8 +163,10 @@ fn measuring() -> String {
         native: 210_000,
         took: Duration::from_millis(1234),
     };
-    let figures = ["plan", "step"].map(|function| Figures {
+    let functions = [("make-plan", None), ("step", Some(HookPhase::BeforeDrain))];
+    let figures = functions.map(|(function, phase)| Figures {
         function,
+        phase,
         calls: 100,
         median: Duration::from_micros(512),
         worst: Duration::from_micros(2048),

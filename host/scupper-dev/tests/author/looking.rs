@@ -304,7 +304,44 @@ fn run_tells_a_step_which_pods_of_its_wave_leave() {
     assert!(held.contains("waits for shop/cart-6d4cf56db6-8hs7c"), "{held}");
     assert!(!held.contains("kube-system/"), "{held}");
     let other = step("namespaces-after-20m");
-    assert!(!other.contains("shop/cart"), "{other}");
+    assert!(other.contains("the plan has namespaces-after-10m"), "{other}");
+}
+
+/// A driver makes no such call.
+#[test]
+fn run_calls_a_hook_only_for_what_a_driver_would_call_it_for() {
+    let announce = component("examples/policies/announce");
+    let slurm = component("plugins/slurm");
+    for (policy_file, hook, words) in [
+        (
+            &announce,
+            &["before-wave"][..],
+            "policy announce has no before-wave hook; it has before-drain",
+        ),
+        (
+            &announce,
+            &["before-drain", "--of", "all"],
+            "before-drain is called for the node; leave out --of all",
+        ),
+        (
+            &slurm,
+            &["before-evict", "--of", "shop/nobody"],
+            "before-evict is called for a pod that leaves",
+        ),
+        (
+            &slurm,
+            &["before-wave", "--of", "some"],
+            "before-wave is called for a wave; the plan has all",
+        ),
+    ] {
+        let held = match policy_file == slurm {
+            true => &["--set", "hold=slurm-pods"][..],
+            false => &[],
+        };
+        let run = [&["run", policy_file, "--on", SNAPSHOT], held, &["--phase"]].concat();
+        let reported = policy(&repository(), &[&run[..], hook].concat()).ends(3);
+        assert!(reported.contains(words), "{words}: {reported}");
+    }
 }
 
 /// The backtrace begins with the function that panicked, and has none of the functions between it and the host.
@@ -352,6 +389,13 @@ fn bench_measures_and_reports_the_limits() {
         "{reported}"
     );
     assert_eq!(reported.pointer("/figures/0/function").unwrap(), "step");
+    let figures = reported["figures"].as_array().unwrap();
+    let phases: Vec<_> = figures.iter().map(|it| it["phase"].as_str().unwrap()).collect();
+    assert_eq!(
+        phases,
+        ["before-drain", "on-cancel", "after-uncordon"],
+        "{reported}"
+    );
     assert!(reported.pointer("/figures/0/medianUs").unwrap().as_u64().unwrap() > 0);
     assert!(reported.pointer("/most/memoryBytes").unwrap().as_u64().unwrap() > 0);
 }
