@@ -77,11 +77,15 @@ fn shop(testbed: &Testbed, pods: &[&str]) {
     testbed.make_pods(&[&["--node", "node-0", "--namespace", "shop"][..], pods].concat());
 }
 
-/// Instead of the pods that are there, one that its budget holds.
+/// Instead of the pods that are there, one on node-0 that its budget holds.
 fn shop_behind_a_budget(testbed: &Testbed) {
+    // It comes to node-0 only, however late the scheduler learns that it is in service.
+    testbed.kubectl(&["cordon", "node-1", "node-2"]);
+    testbed.kubectl(&["uncordon", "node-0"]);
     let gone = ["--all", "--namespace", "shop", "--cascade=foreground"];
     testbed.kubectl(&[&["delete", "deployments"][..], &gone].concat());
     shop(testbed, &["--owner", "deployment", "--count", "1", "--pdb", "1"]);
+    testbed.kubectl(&["cordon", "node-0"]);
 }
 
 #[tokio::test]
@@ -199,17 +203,13 @@ async fn node_drainer_gets_an_answer_for_each_event_of_a_node() {
     let event = |event| NodeDrainer { site: &site, event };
     let (first, second, third) = (event("68a1"), event("68b2"), event("68c3"));
     let testbed = &site.installed.testbed;
-    // Pods come to node-0 only, however late the scheduler learns that it is in service.
-    testbed.kubectl(&["cordon", "node-1", "node-2"]);
     first.creates().await;
     first.sees("DrainComplete").await;
     assert_eq!(site.installed.pods("shop", "node-0").await, 0);
     first.deletes().await;
 
     // The node was in service for a while, and a pod of one replica came, which a budget keeps.
-    testbed.kubectl(&["uncordon", "node-0"]);
     shop_behind_a_budget(testbed);
-    testbed.kubectl(&["cordon", "node-0"]);
     second.creates().await;
     second.sees("DrainInProgress").await;
     assert_ne!(
