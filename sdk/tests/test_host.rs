@@ -33,7 +33,7 @@ impl Planner for Puppet {
 
 impl Hooks for Puppet {
     fn phases() -> Vec<Phase> {
-        vec![Phase::BeforeDrain]
+        vec![Phase::BeforeDrain, Phase::BeforeWave]
     }
 
     fn step(call: &Call) -> Outcome {
@@ -154,16 +154,29 @@ fn each_hook_keeps_its_own_state() {
         other => panic!("{other:?}"),
     };
     assert_eq!(progress(first), "1");
-    let step = |subject| progress(host.step::<Puppet>(Phase::BeforeDrain, subject));
-    assert_eq!(step(Subject::Node), "2");
-    assert_eq!(
-        step(Subject::Wave("all".to_owned())),
-        "1",
-        "another subject is another hook"
-    );
-    assert_eq!(step(Subject::Node), "3");
+    let step = || progress(host.step::<Puppet>(Phase::BeforeDrain, Subject::Node));
+    let wave = |name: &str| {
+        let wave = Subject::Wave(name.to_owned());
+        progress(host.step::<Puppet>(Phase::BeforeWave, wave))
+    };
+    assert_eq!(step(), "2");
+    assert_eq!(wave("all"), "1", "another phase is another hook");
+    assert_eq!(wave("last"), "1", "another subject is another hook");
+    assert_eq!((wave("all"), step()), ("2".to_owned(), "3".to_owned()));
     host.drain_named("another");
-    assert_eq!(step(Subject::Node), "1", "another drain begins anew");
+    assert_eq!(step(), "1", "another drain begins anew");
+}
+
+#[test]
+#[should_panic(expected = "no host calls the hook Phase::OnCancel: `phases` does not name it")]
+fn a_phase_that_the_policy_does_not_name_fails_the_test() {
+    Host::new().step::<Puppet>(Phase::OnCancel, Subject::Node);
+}
+
+#[test]
+#[should_panic(expected = "no host calls the hook Phase::BeforeWave for Subject::Node")]
+fn a_subject_of_another_phase_fails_the_test() {
+    Host::new().step::<Puppet>(Phase::BeforeWave, Subject::Node);
 }
 
 #[test]
@@ -405,7 +418,14 @@ impl Policy for Tells {
 
 impl Hooks for Tells {
     fn phases() -> Vec<Phase> {
-        vec![Phase::BeforeDrain]
+        vec![
+            Phase::BeforeDrain,
+            Phase::BeforeWave,
+            Phase::AfterDrain,
+            Phase::OnCancel,
+            Phase::BeforeUncordon,
+            Phase::AfterUncordon,
+        ]
     }
 
     fn step(call: &Call) -> Outcome {

@@ -229,7 +229,7 @@ impl Host {
     /// the time as the step asks for.
     ///
     /// # Panics
-    /// If a step returns more state than the host keeps.
+    /// As [`step`](Self::step).
     pub fn run_hook<H: Hooks>(&self, phase: Phase, subject: Subject, max_steps: usize) -> HookRun {
         let began = self.now();
         let mut outcomes = Vec::new();
@@ -275,8 +275,19 @@ impl Host {
     /// wants.
     ///
     /// # Panics
-    /// If the step returns more state than the host keeps.
+    /// If the step returns more state than the host keeps, or if no host calls it so: `phases` does not name the phase, or
+    /// the subject is that of another one.
     pub fn step<H: Hooks>(&self, phase: Phase, subject: Subject) -> Outcome {
+        assert!(
+            <H as Hooks>::phases().contains(&phase),
+            "no host calls the hook {phase:?}: `phases` does not name it"
+        );
+        let fits = match (phase, &subject) {
+            (Phase::BeforeWave, Subject::Wave(_)) | (Phase::BeforeEvict, Subject::Pod(_)) => true,
+            (Phase::BeforeWave | Phase::BeforeEvict, _) => false,
+            (_, subject) => matches!(subject, Subject::Node),
+        };
+        assert!(fits, "no host calls the hook {phase:?} for {subject:?}");
         // `describe` may read the configuration, so it runs before the state is borrowed.
         let wants = <H as Policy>::describe().wants;
         state::with(|state| {
