@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use scupper_engine::{HookPhase, Reason, Subject, WaitingOn};
 
+use super::super::drain_status::PodGroup;
 use super::super::fixture::pod;
 use super::super::follow_output::FollowEvent;
 use super::super::messages::count;
 use super::super::{
-    FollowOutput, ForceStatus, ForcedNames, Format, HookStatus, MoreWaits, PlanSummary, PolicyMessage,
-    VolumesStatus, WaveStatus,
+    FollowOutput, ForceStatus, ForcedNames, Format, HookStatus, MoreWaits, PlanSummary, PodGroup,
+    PolicyMessage, VolumesStatus, WaveStatus,
 };
 use super::samples::{NOW, ago, estimate, plan, pods, raising_plan, reasons, volumes_left};
 use super::{Variants, accepted, complete, variants};
@@ -66,6 +67,19 @@ fn story() -> Vec<FollowEvent> {
         FollowEvent::Planned {
             plan: PlanSummary::default(),
             names: BTreeMap::new(),
+            force: None,
+        },
+        FollowEvent::Planned {
+            plan: PlanSummary {
+                refused: vec![PodGroup {
+                    what: text("cannot delete Pods with local storage"),
+                    policy: text("kubectl"),
+                    pods: vec![pod("web-2").uid],
+                    more: 1,
+                }],
+                ..PlanSummary::default()
+            },
+            names: [(pod("web-2").uid, pod("web-2"))].into(),
             force: None,
         },
         FollowEvent::Planned {

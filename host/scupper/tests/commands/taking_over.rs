@@ -160,9 +160,7 @@ fn a_drain_is_not_continued_with_fewer_flags_than_its_pods_need() {
     rig.apply(rig.pod("web", "worker-1").grace(300).takes(0.1));
     rig.budget("keep-web", "web");
     rig.apply(objects::pod("kube-system", "proxy", "worker-1").daemonset("proxy"));
-    rig.apply(json!({
-        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"namespace": "kube-system", "name": "proxy"},
-    }));
+    rig.apply(objects::daemon_set("kube-system", "proxy"));
     let continues = ["drain", "worker-1", "--local", "--ignore-daemonsets"];
     let mut drain = rig.start(&continues);
     drain.prints("waits    shop/web");

@@ -61,7 +61,7 @@ pub(crate) async fn disabled(bed: &Testbed) {
         assert!(node.reported().contains(words), "{words}\n{}", node.reported());
     }
     assert_eq!(status, "disabled");
-    let named = "policy openstack must still undo its part of the drain";
+    let named = "openstack had not finished on-cancel when the drain ended";
     let known = node.types(&["status", NODE]).ended().await;
     assert!(known.stdout.contains(named), "{known:#?}");
     let uncordon = node.types(&["uncordon", NODE, "--local"]).ended().await;
