@@ -312,7 +312,7 @@ fn an_abandoned_drain_is_not_called_live() {
     let expected = [
         "  driver     abandoned: admin@laptop (process 7) stopped renewing the node's Lease \
          1m40s ago; showing the API server's state",
-        "    next: scupper drain worker-1    # continues it; scupper cancel worker-1 undoes it",
+        "    next: scupper drain worker-1    # continues it, with the flags that it was begun with; scupper cancel worker-1 undoes it",
     ];
     assert_eq!(lines[2..4], expected);
     let json = status_to_json(&status, NOW);

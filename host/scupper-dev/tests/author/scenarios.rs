@@ -242,7 +242,7 @@ fn a_hook_that_answered_before_the_step_is_reported_with_its_last_answer() {
             "announce",
             &format!(
                 "policy: {{grants: {{node-annotations: [example.com/]}}}}\n\
-                 pods: [{{name: shop/cart, ends-after: 1h, grace-period: 7200}}]\n\
+                 pods: [{{name: shop/cart, ends-after: 1h, grace-period: 2h}}]\n\
                  steps:\n{steps}"
             ),
         )
