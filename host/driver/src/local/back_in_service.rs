@@ -1,4 +1,4 @@
-//! Before an uncordon: removes the taint that a drain with `--node-is-off` has set. A driver may write no taint, so the
+//! After an uncordon: removes the taint that a drain with `--node-is-off` has set. A driver may write no taint, so the
 //! command does this with the rights of its user.
 
 use std::time::Duration;
@@ -17,8 +17,8 @@ const CONFLICTS: usize = 10;
 /// How soon.
 const AGAIN: Duration = Duration::from_millis(300);
 
-/// Removes the taint from these nodes, unless a drain is under way there or the uncordon will be refused. Returns the
-/// nodes that had it.
+/// Removes the taint from these nodes, which are uncordoned, unless a drain has begun there or somebody has cordoned them
+/// since. Returns the nodes that had it.
 pub async fn back_in_service(
     connection: Connection,
     selection: &NodeSelection,

@@ -139,18 +139,27 @@ impl NodesJob<'_> {
         format: Format,
         shown: &Shown,
     ) -> Result<ExitCode, OptionsError> {
-        if self.intent == Intent::Uncordon {
-            let (connection, leases) = (self.cluster.connection(), &self.hand_over.lease_namespace);
-            let allowed = OccupancyOverrides {
-                take_over: self.take_over,
-                any_cordon: self.any_cordon,
-                ..OccupancyOverrides::default()
-            };
-            match scupper_driver::back_in_service(connection, &self.nodes, allowed, leases).await {
-                Ok(nodes) => nodes.iter().for_each(|node| say_back_in_service(format, node)),
-                Err(error) => return Ok(driver_failed(&error)),
-            }
+        let (connection, nodes) = (self.cluster.connection(), self.nodes.clone());
+        let leases = self.hand_over.lease_namespace.clone();
+        let is_uncordon = self.intent == Intent::Uncordon;
+        let allowed = OccupancyOverrides {
+            take_over: self.take_over,
+            any_cordon: self.any_cordon,
+            ..OccupancyOverrides::default()
+        };
+        let code = self.act(signals, format, shown).await?;
+        // One that was refused or has failed leaves a node that is still out of service.
+        if !is_uncordon || code != ExitCode::from(Exit::Done) {
+            return Ok(code);
         }
+        match scupper_driver::back_in_service(connection, &nodes, allowed, &leases).await {
+            Ok(nodes) => nodes.iter().for_each(|node| say_back_in_service(format, node)),
+            Err(error) => return Ok(driver_failed(&error)),
+        }
+        Ok(code)
+    }
+
+    async fn act(self, signals: &Signals, format: Format, shown: &Shown) -> Result<ExitCode, OptionsError> {
         if !self.is_local {
             let options = HandOverOptions {
                 flags: self.flags.clone(),

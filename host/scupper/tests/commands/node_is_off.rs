@@ -242,6 +242,22 @@ fn an_uncordon_that_is_refused_leaves_the_taint() {
 }
 
 #[test]
+fn an_uncordon_without_the_policy_that_must_undo_its_part_leaves_the_taint() {
+    let rig = rig("Unknown", 0.1);
+    let file = config(&rig, &[]);
+    let run = rig.run(&[&DRAIN[..], &["--config", &file]].concat());
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    let uncordon = ["uncordon", "worker-1", "--local"];
+    let run = rig.run(&uncordon);
+    assert_eq!(run.code, Some(7), "{run:#?}");
+    assert!(run.stdout.contains("nothing has changed"), "{run:#?}");
+    assert_eq!((taints(&rig).len(), is_marked(&rig)), (1, true));
+    let run = rig.run(&[&uncordon[..], &["--config", &file]].concat());
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert_eq!((taints(&rig), is_marked(&rig)), (vec![], false));
+}
+
+#[test]
 fn the_driver_reports_a_taint_that_is_left_on_a_node_that_is_ready_again() {
     let rig = rig("Unknown", 0.1);
     let run = rig.run(&DRAIN);
