@@ -10,8 +10,8 @@ use super::super::fixture::pod;
 use super::super::follow_output::FollowEvent;
 use super::super::messages::count;
 use super::super::{
-    FollowOutput, ForceStatus, ForcedNames, Format, HookStatus, MoreWaits, PlanSummary, PodGroup,
-    PolicyMessage, VolumesStatus, WaveStatus,
+    FollowOutput, ForceStatus, ForcedNames, Format, HookStatus, MoreWaits, PlanSummary, PolicyMessage,
+    VolumesStatus, WaveStatus,
 };
 use super::samples::{NOW, ago, estimate, plan, pods, raising_plan, reasons, volumes_left};
 use super::{Variants, accepted, complete, variants};

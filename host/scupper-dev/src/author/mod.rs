@@ -35,7 +35,7 @@ mod values;
 pub(crate) use assertions::Difference;
 pub(crate) use changes::{Changes, NoSuchPolicy};
 pub(crate) use comparison::{Comparison, DifferentResult, Edition, Unknown, compare};
-pub(crate) use dry_run::{DryRun, Figures, Stepped, SubjectError};
+pub(crate) use dry_run::{DryRun, Figures, Stepped};
 pub(crate) use new::{Kind, new};
 pub(crate) use offline::{OfflineRuntime, PolicyLoadError};
 pub(crate) use recorded::{NotPlayable, RecordedCluster};

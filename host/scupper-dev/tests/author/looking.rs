@@ -334,7 +334,7 @@ fn run_calls_a_hook_only_for_what_a_driver_would_call_it_for() {
             "before-wave is called for a wave; the plan has all",
         ),
     ] {
-        let held = match policy_file == slurm {
+        let held = match *policy_file == slurm {
             true => &["--set", "hold=slurm-pods"][..],
             false => &[],
         };
