@@ -96,6 +96,33 @@ async fn in_driver_mode_an_uncordon_before_slurmd_has_registered_lets_the_node_r
     returns(&testbed).await;
 }
 
+/// The usual order of a maintenance: drain, off for long, boot, uncordon.
+#[tokio::test]
+async fn in_driver_mode_a_machine_that_was_off_and_has_booted_gets_jobs_after_its_uncordon() {
+    let Some(testbed) = Testbed::up("booted", &["--slurmd-timeout", "4"]) else {
+        return;
+    };
+    let mut driver = node(&testbed, &[], json!({}), Vec::new()).await;
+    driver.start().await;
+    assert_eq!(driver.drain("drain").await, "Succeeded", "{}", driver.reported());
+    goes_down(&testbed).await;
+    testbed.daemon(&format!("slurmd-{NODE}"), "reboot");
+    let shown = || testbed.client(&["scontrol", "show", "node", NODE]);
+    until("it has registered", async || !shown().contains("NOT_RESPONDING")).await;
+    assert_eq!(
+        driver.uncordon("uncordon").await,
+        "Succeeded",
+        "{}",
+        driver.reported()
+    );
+    until("it takes jobs", async || testbed.node().starts_with("idle ")).await;
+    testbed.submit(300, &[]);
+    until("it has a job", async || {
+        testbed.node().starts_with("mixed ") || testbed.node().starts_with("allocated ")
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_machine_that_is_declared_off_is_drained() {
     let Some(testbed) = Testbed::up("off", &["--slurmd-timeout", "4"]) else {
