@@ -70,7 +70,7 @@ pub async fn run(
         ..ConnectOptions::default()
     };
     let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
-    let names = nodes::resolve(&cluster, &options.nodes).await?;
+    let names = nodes::resolve_or_recall(&cluster, &options.nodes, &options.lease_namespace).await?;
     if let Some(board) = &options.board {
         board.expect(names.len());
     }

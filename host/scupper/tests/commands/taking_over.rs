@@ -171,7 +171,8 @@ fn a_drain_is_not_continued_with_fewer_flags_than_its_pods_need() {
     let says = "the drain of node worker-1 cannot be continued without --ignore-daemonsets: kube-system/proxy may not leave";
     assert!(run.stderr.contains(says), "{run:#?}");
     assert_eq!(rig.mark("worker-1"), before);
-    assert_eq!(rig.pods(), ["proxy", "web"]);
+    let is_there = |name: &str| rig.pods().iter().any(|pod| pod == name);
+    assert!(is_there("proxy") && is_there("web"), "{:?}", rig.pods());
     rig.api
         .store()
         .delete("poddisruptionbudgets.policy", "shop", "keep-web")

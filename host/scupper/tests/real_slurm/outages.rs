@@ -68,12 +68,42 @@ async fn in_driver_mode_after_an_uncordon_and_a_job_the_node_returns_from_its_ne
     returns(&testbed).await;
 }
 
+/// Its machine may boot only now, after which Slurm would keep an undrained node down.
 #[tokio::test]
-async fn in_driver_mode_an_uncordon_before_slurmd_has_registered_lets_the_node_return() {
-    let Some(testbed) = Testbed::up("early-uncordon", &["--slurmd-timeout", "12"]) else {
+async fn in_driver_mode_an_uncordon_waits_until_slurmd_has_registered() {
+    for (name, comes) in [("early-uncordon", "start"), ("late-boot", "reboot")] {
+        let Some(testbed) = Testbed::up(name, &["--slurmd-timeout", "4"]) else {
+            return;
+        };
+        let mut driver = node(&testbed, &[], json!({}), Vec::new()).await;
+        driver.start().await;
+        assert_eq!(driver.drain("drain").await, "Succeeded", "{}", driver.reported());
+        goes_down(&testbed).await;
+        driver.begin_uncordon("uncordon");
+        driver
+            .until("it waits for slurmd", || {
+                driver.reported().contains("the undrain waits for its slurmd")
+            })
+            .await;
+        testbed.daemon(&format!("slurmd-{NODE}"), comes);
+        assert_eq!(
+            driver.ends("uncordon").await,
+            "Succeeded",
+            "{}",
+            driver.reported()
+        );
+        until("it takes jobs", async || testbed.node().starts_with("idle ")).await;
+        assert!(driver.events("SlurmNodeStaysOut").is_empty());
+    }
+}
+
+#[tokio::test]
+async fn in_driver_mode_an_uncordon_that_has_waited_long_enough_lets_a_slurmd_without_boot_return() {
+    let Some(testbed) = Testbed::up("silent-uncordon", &["--slurmd-timeout", "12"]) else {
         return;
     };
-    let mut driver = node(&testbed, &[], json!({}), Vec::new()).await;
+    let config = [("registration-timeout", "1s")];
+    let mut driver = node(&testbed, &config, json!({}), Vec::new()).await;
     driver.start().await;
     assert_eq!(driver.drain("drain").await, "Succeeded", "{}", driver.reported());
     testbed.daemon(&format!("slurmd-{NODE}"), "kill");

@@ -122,6 +122,11 @@ pub(crate) fn records_down(node: &SlurmNode) -> bool {
     id(node).is_some_and(|(_, id, _)| id.ends_with(DOWN))
 }
 
+/// Whether the node was down when we drained it.
+pub(crate) fn was_down(node: &SlurmNode) -> bool {
+    is_of_scupper(node) && node.reason.contains(WAS_DOWN)
+}
+
 /// The reason for which a node is down, or was down when we drained it.
 fn former(node: &SlurmNode) -> Option<&str> {
     if is_of_scupper(node) {

@@ -1,5 +1,7 @@
 //! The configuration of `way: slurmrestd`.
 
+use std::time::Duration;
+
 use scupper_sdk::credential::TokenTimeout;
 use scupper_sdk::mark::Mark;
 use scupper_sdk::{Grant, Problem, config};
@@ -8,8 +10,11 @@ use super::ladder::{self, Rung};
 use super::naming::Naming;
 use super::server::{NEWEST, OLDEST, SECRET};
 
+/// As long as servers with much memory need to boot.
+const BOOT: Duration = Duration::from_secs(600);
+
 /// The keys of this way only.
-pub(crate) const KEYS: [&str; 12] = [
+pub(crate) const KEYS: [&str; 13] = [
     "api-version",
     "cluster",
     "heterogeneous",
@@ -17,6 +22,7 @@ pub(crate) const KEYS: [&str; 12] = [
     "ladder-too-long",
     "no-slurm-pods",
     "not-in-slurm",
+    "registration-timeout",
     "slurm-node",
     "slurm-node-table",
     "token-timeout",
@@ -47,6 +53,8 @@ pub(crate) struct Slurmrestd {
     pub(crate) holds_without_pods: bool,
     /// How long to wait for a new token when Slurm no longer accepts the old one.
     pub(crate) token_timeout: TokenTimeout,
+    /// How long an uncordon waits for the slurmd of a node that went down during the drain.
+    pub(crate) registration_timeout: Duration,
 }
 
 impl Slurmrestd {
@@ -100,6 +108,7 @@ impl Slurmrestd {
             cluster: ok_or_report(Mark::cluster(), problems),
             table: ok_or_report(config::table("slurm-node-table"), problems),
             token_timeout: ok_or_report(TokenTimeout::read(), problems),
+            registration_timeout: ok_or_report(config::time("registration-timeout", BOOT), problems),
         }
     }
 

@@ -13,6 +13,9 @@ use super::taking::SOON;
 use super::{names, node_events, out_of_service, token};
 use crate::settings::Settings;
 
+/// So long before its deadline an uncordon gives back also a node that is silent.
+const BEFORE_DEADLINE: Duration = Duration::from_secs(30);
+
 /// Which drains to undo.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whose {
@@ -77,7 +80,7 @@ fn try_step(call: &Call, settings: &Settings, workers: &[&Pod], whose: Whose) ->
         let waits = Outcome::pending(format!("Slurm undrained {}", lifted.join(", ")));
         return Ok(waits.again_after(SOON).state(hook_state.bytes()).into());
     }
-    let silent = ours.iter().find(|node| is_about_to_go_down(node));
+    let silent = ours.iter().find(|node| is_awaited(node, call, settings));
     if let (Some(node), Whose::Any) = (silent, whose) {
         return Ok(wait_for(node, settings, &hook_state));
     }
@@ -117,14 +120,27 @@ fn kept(ours: &[&SlurmNode]) -> Outcome {
 }
 
 /// When Slurm sets a silent node down, it adds to the reason that it finds, and keeps the node down later unless that is empty.
-/// An undrain afterwards leaves exactly the reason with which the node returns.
-fn is_about_to_go_down(node: &SlurmNode) -> bool {
-    node.has("NOT_RESPONDING") && !node.has("DOWN")
+/// An undrain afterwards leaves exactly the reason with which the node returns. A node that boots after the undrain stays down
+/// all the same (`Node unexpectedly rebooted`), so its boot is awaited for a while.
+fn is_awaited(node: &SlurmNode, call: &Call, settings: &Settings) -> bool {
+    let drain = &call.drain;
+    let waits_since = Duration::from_millis(drain.now.saturating_sub(drain.started));
+    let left = drain.deadline.map(|end| end.saturating_sub(drain.now));
+    let has_time = left.is_none_or(|left| Duration::from_millis(left) > BEFORE_DEADLINE)
+        && waits_since < settings.slurmrestd.registration_timeout;
+    let may_boot = || has_time && !reason::was_down(node);
+    node.has("NOT_RESPONDING") && (!node.has("DOWN") || may_boot())
 }
 
 fn wait_for(silent: &SlurmNode, settings: &Settings, hook_state: &HookState) -> Outcome {
     let name = &silent.name;
-    let words = format!("{name} does not respond to Slurm; the undrain waits until it does, or is DOWN");
+    let until = if silent.has("DOWN") {
+        let limit = settings.slurmrestd.registration_timeout;
+        format!("at most {limit:?} (`registration-timeout`)")
+    } else {
+        "or until the node is DOWN".to_owned()
+    };
+    let words = format!("{name} does not respond to Slurm; the undrain waits for its slurmd, {until}");
     let waits = Outcome::pending(words).again_after(settings.poll);
     let waits = waits.waiting_for(name, "its slurmd to respond", None);
     waits.state(hook_state.bytes()).into()

@@ -13,7 +13,7 @@ use crate::use_cases::{CommandError, REFUSAL_PATIENCE, status};
 use scupper_cluster::{Cluster, ConnectOptions, NewLifecycleEvent};
 use scupper_driver::{
     CordonsAhead, DrainingProcess, DriverError, LocalError, NodeOccupancy, OccupancyOverrides,
-    draining_process, has_foreign_cordon, keeping_cordon, resolve_nodes,
+    draining_process, has_foreign_cordon, keeping_cordon, resolve_or_recall,
 };
 use scupper_lease::LeaseReader;
 use scupper_report::FollowEvent;
@@ -38,7 +38,7 @@ pub(crate) async fn run(
     let Some((cluster, offered)) = offered(cluster, &options.driver, options.intent).await? else {
         return Ok(None);
     };
-    let names = resolve_nodes(&cluster, &options.nodes).await?;
+    let names = resolve_or_recall(&cluster, &options.nodes, &options.lease_namespace).await?;
     if let Some(board) = &options.board {
         board.expect(names.len());
     }

@@ -32,6 +32,7 @@ fn a_wrong_value_is_reported_with_the_valid_ones() {
         ("ladder", "5m kill", "`cancel`"),
         ("ladder-too-long", "shorten", "refuse or scale"),
         ("token-timeout", "5", "90s, 5m or 1h"),
+        ("registration-timeout", "soon", "90s, 5m or 1h"),
         ("ladders", "", "no such key"),
     ] {
         let fake = Fake::new();

@@ -153,6 +153,7 @@ fn a_node_that_returns_by_itself_is_not_reported_as_out_of_service() {
         &["DOWN", "DRAIN", "NOT_RESPONDING"],
         &format!("{OURS} : Not responding"),
     );
+    fake.host.advance(Duration::from_secs(600));
     assert_eq!(fake.step(Phase::AfterUncordon), Outcome::Done);
     assert_eq!(fake.reason(NODE), "Not responding");
     let events = fake.host.events();
@@ -193,19 +194,42 @@ fn the_check_names_the_uncordon_for_our_own_drain() {
 }
 
 #[test]
-fn an_uncordon_waits_for_a_silent_slurmd_until_slurm_has_set_the_node_down() {
+fn an_uncordon_waits_for_a_silent_slurmd_which_may_only_boot_now() {
     let fake = Fake::new();
     fake.node(NODE, &["IDLE", "DRAIN", "NOT_RESPONDING"], OURS);
-    let Outcome::Pending(waits) = fake.step(Phase::AfterUncordon) else {
-        panic!("Slurm would add to the new reason")
+    let waits = |words: &str| {
+        let Outcome::Pending(waits) = fake.step(Phase::AfterUncordon) else {
+            panic!("Slurm would add to the new reason, or keep the node down")
+        };
+        assert!(waits.progress.ends_with(words), "{}", waits.progress);
+        assert_eq!(waits.waiting_for[0].what, NODE);
+        assert!(fake.requests().iter().all(|line| line.starts_with("GET ")));
     };
-    assert_eq!(waits.waiting_for[0].what, NODE);
-    assert!(fake.requests().iter().all(|line| line.starts_with("GET ")));
-    for state in [&["IDLE", "DRAIN"][..], &["DOWN", "DRAIN", "NOT_RESPONDING"]] {
-        fake.node(NODE, state, OURS);
+    waits("the undrain waits for its slurmd, or until the node is DOWN");
+    let down = ["DOWN", "DRAIN", "NOT_RESPONDING"];
+    fake.node(NODE, &down, OURS);
+    waits("the undrain waits for its slurmd, at most 600s (`registration-timeout`)");
+    let given_back = |reason: &str| {
         assert_eq!(fake.step(Phase::AfterUncordon), Outcome::Done);
-        assert_eq!(fake.reason(NODE), "Not responding");
-    }
+        assert_eq!(fake.reason(NODE), reason);
+        fake.requests();
+    };
+    // It was down before the drain.
+    fake.node(NODE, &down, &format!("{OURS}; was down: bad disk"));
+    given_back("bad disk");
+    fake.node(NODE, &["IDLE", "DRAIN"], OURS);
+    given_back("Not responding");
+    fake.node(NODE, &["DOWN", "DRAIN"], OURS);
+    given_back("Not responding");
+    fake.node(NODE, &down, OURS);
+    waits("(`registration-timeout`)");
+    fake.host.deadline_in(Duration::from_secs(30));
+    given_back("Not responding");
+    fake.host.deadline_in(Duration::from_secs(3600));
+    fake.node(NODE, &down, OURS);
+    waits("(`registration-timeout`)");
+    fake.host.advance(Duration::from_secs(600));
+    given_back("Not responding");
     // A cancel has no time for that.
     fake.node(NODE, &["IDLE", "DRAIN", "NOT_RESPONDING"], OURS);
     assert_eq!(fake.step(Phase::OnCancel), Outcome::Done);
