@@ -179,19 +179,22 @@ impl LocalDrains {
         let since = self.options.clock.now();
         let own_id = new_id(since);
         let request = self.request(&own_id, since, &start);
+        let factory = LocalDrainFactory {
+            drains: self,
+            take_over,
+            start,
+            request,
+            own_id,
+            since,
+            begun: false,
+            last_known: LastKnown::default(),
+        };
+        // Before the Lease is taken, which names the process that is gone: the same command with all flags must find it.
+        factory.check_flags().await?;
         let runner = LeasedRunner {
             leases,
             node: node.to_owned(),
-            factory: LocalDrainFactory {
-                drains: self,
-                take_over,
-                start,
-                request,
-                own_id,
-                since,
-                begun: false,
-                last_known: LastKnown::default(),
-            },
+            factory,
         };
         let mut first = DrainOrders::default();
         if let Some(roll_back) = &self.options.roll_back {
