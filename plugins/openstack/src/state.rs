@@ -104,6 +104,9 @@ pub(crate) struct HookState {
     /// A cancel has checked once for migrations in progress.
     #[serde(rename = "l", default, skip_serializing_if = "is_false")]
     pub(crate) cancel_checked: bool,
+    /// A cancel has reported migrations that nova-compute cannot abort, because it is silent.
+    #[serde(rename = "z", default, skip_serializing_if = "is_false")]
+    pub(crate) silence_reported: bool,
 }
 
 impl HookState {

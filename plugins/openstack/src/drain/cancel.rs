@@ -142,8 +142,9 @@ impl<'p> UnderWay<'p> {
     fn of_silent_host(&self, snapshot: &Snapshot, hook_state: &mut HookState) -> Pending {
         let host = &snapshot.host;
         let all = self.titles(snapshot);
-        if !hook_state.cancel_checked {
-            hook_state.cancel_checked = true;
+        hook_state.cancel_checked = true;
+        if !hook_state.silence_reported {
+            hook_state.silence_reported = true;
             node_events::cannot_abort(host, &all.join(", "));
         }
         // If the time ends first, the end of the drain and `scupper status` show this text: it names the servers.

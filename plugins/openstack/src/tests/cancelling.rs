@@ -125,6 +125,22 @@ fn while_nova_compute_is_silent_a_cancel_keeps_it_disabled_and_names_the_servers
     assert_eq!(cloud.service(HOST)["status"], "enabled");
 }
 
+/// The abort was sent while nova-compute still counted as up.
+#[test]
+fn nova_compute_that_falls_silent_during_a_cancel_is_reported_too() {
+    let host = Host::new();
+    let cloud = asked_without_a_record(&host, "u1", DURING);
+    for state in ["up", "down", "down"] {
+        cloud.with(|cloud| cloud.services[0]["state"] = json!(state));
+        assert!(matches!(step(&host, Phase::OnCancel), Outcome::Pending(_)));
+    }
+    let events = host.events();
+    let told = events
+        .iter()
+        .filter(|event| event.contains("ServerMigrationNotAborted"));
+    assert_eq!(told.count(), 1, "{events:?}");
+}
+
 #[test]
 fn while_nova_compute_is_silent_a_cancel_of_nothing_enables_it() {
     let host = Host::new();
