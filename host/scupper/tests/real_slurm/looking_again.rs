@@ -1,7 +1,7 @@
 //! Slurm is looked at again while the pods leave, and before the end.
 
 use scupper_simulator::api::objects;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::driver::{WORKER, node, slurm_pod};
 use crate::testbed::{NODE, Testbed};
@@ -13,15 +13,21 @@ fn update(testbed: &Testbed, what: &[&str]) {
     testbed.client(&[&["scontrol", "update", name.as_str()], what].concat());
 }
 
+/// Before the end, and with Slurm's own pods before their wave.
 #[tokio::test]
 async fn in_driver_mode_a_node_that_an_operator_resumes_during_the_evictions_is_not_called_drained() {
-    let Some(testbed) = Testbed::up("resumed-late", &[]) else {
+    resumed_during_evictions("resumed-late", Vec::new()).await;
+    resumed_during_evictions("resumed-before-wave", vec![slurm_pod("slurmd-0")]).await;
+}
+
+async fn resumed_during_evictions(name: &str, more: Vec<Value>) {
+    let Some(testbed) = Testbed::up(name, &[]) else {
         return;
     };
     let pod = objects::pod("shop", "slow", WORKER)
         .owner_replicaset("slow")
         .takes(4.0);
-    let mut rig = node(&testbed, &[], json!({}), vec![pod.build()]).await;
+    let mut rig = node(&testbed, &[], json!({}), [vec![pod.build()], more].concat()).await;
     rig.start().await;
     rig.begin_drain("drain");
     rig.until("the pod is asked to leave", || {
@@ -32,7 +38,9 @@ async fn in_driver_mode_a_node_that_an_operator_resumes_during_the_evictions_is_
     let job = testbed.submit(300, &[]);
     rig.until("it waits for the operator", || rig.reported().contains(RESUMED))
         .await;
-    assert!(!rig.reported().contains("Drained in"), "{}", rig.reported());
+    for early in ["Drained in", "evict    slurm/"] {
+        assert!(!rig.reported().contains(early), "{early}: {}", rig.reported());
+    }
     assert_eq!(testbed.job(job), "RUNNING");
     assert!(
         testbed.node().starts_with("mixed"),

@@ -1,7 +1,7 @@
 //! Two Kubernetes clusters, or two nodes, that share one Slurm.
 
 use scupper_engine::HookPhase;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::driver::{WORKER, node, policies};
 use crate::driver_mode::DriverMode;
@@ -71,6 +71,36 @@ async fn two_nodes_for_one_slurm_node_are_refused() {
     second.fails(HookPhase::BeforeCordon, true, &words).await;
     second.another("uncordon-uid");
     second.done(HookPhase::AfterUncordon).await;
+    assert_eq!(testbed.node(), drained);
+}
+
+/// By their labels, two nodes of this cluster are one Slurm node.
+#[tokio::test]
+async fn in_driver_mode_a_slurm_node_that_another_node_of_this_cluster_has_drained_is_left_alone() {
+    let Some(testbed) = Testbed::up("one-label", &[]) else {
+        return;
+    };
+    let by_label = [
+        ("slurm-node", "label:example.com/slurm"),
+        ("slurm-node-table", ""),
+    ];
+    let mut ours = node(&testbed, &by_label, json!({}), Vec::new()).await;
+    let label = |node: &mut Value| node["metadata"]["labels"]["example.com/slurm"] = json!(NODE);
+    ours.api.store().edit("nodes", "", WORKER, label).unwrap();
+    let theirs = reason_of_node(&ours).replace(&format!("node={WORKER} "), "node=worker-2 ");
+    let (name, reason) = (format!("NodeName={NODE}"), format!("Reason={theirs}other"));
+    testbed.client(&["scontrol", "update", &name, "State=DRAIN", &reason]);
+    let drained = format!("drained {theirs}other");
+    ours.start().await;
+    assert_eq!(ours.drain("drain").await, "Failed", "{}", ours.reported());
+    let why = format!("{NODE} is drained in Slurm for another Kubernetes node: scupper: node=worker-2 ");
+    assert!(ours.reported().contains(&why), "{}", ours.reported());
+    assert_eq!(
+        ours.uncordon("uncordon").await,
+        "Succeeded",
+        "{}",
+        ours.reported()
+    );
     assert_eq!(testbed.node(), drained);
 }
 
