@@ -45,16 +45,21 @@ async fn in_driver_mode_another_server_ends_a_drain_that_has_not_begun_and_is_na
             "answers 503 <h1>Service Unavailable</h1>".to_owned(),
         ),
     ] {
-        let proxy = Proxy::start(&testbed.url(), move |_| fault());
-        let driver = behind(&testbed, &proxy).await;
-        assert_eq!(driver.drain("drain").await, "Failed", "{}", driver.reported());
-        let words = format!("{} {words}", proxy.url);
-        assert!(
-            driver.reported().contains(&words),
-            "{words}: {}",
-            driver.reported()
-        );
-        assert!(!driver.is_cordoned());
+        // Before the cordon, and on a node that is cordoned already.
+        for cordoned in [false, true] {
+            let proxy = Proxy::start(&testbed.url(), move |_| fault());
+            let driver = behind(&testbed, &proxy).await;
+            let cordon = |node: &mut Value| node["spec"]["unschedulable"] = json!(cordoned);
+            driver.api.store().edit("nodes", "", WORKER, cordon).unwrap();
+            assert_eq!(driver.drain("drain").await, "Failed", "{}", driver.reported());
+            let words = format!("{} {words}", proxy.url);
+            assert!(
+                driver.reported().contains(&words),
+                "{words}: {}",
+                driver.reported()
+            );
+            assert_eq!(driver.is_cordoned(), cordoned);
+        }
     }
     assert_eq!(testbed.node(), "idle none");
 }
