@@ -39,11 +39,16 @@ fn the_end_names(rig: &DriverMode, event: &str, outcome: &str, words: &str) {
     let of_event = |note: &&String| note.starts_with(&format!("{event} after "));
     let note = notes.iter().find(of_event);
     let note = note.unwrap_or_else(|| panic!("no Event {outcome} of {event}: {notes:?}"));
-    assert!(note.contains(STILL) && note.contains(words), "{note}");
+    let command = format!("to undo it: scupper uncordon {WORKER}");
+    for part in [STILL, words, &command] {
+        assert!(note.contains(part), "{part}: {note}");
+    }
     let reported = rig.reported();
     let last = reported.lines().rfind(|line| line.contains("attention: "));
     let last = last.unwrap_or_else(|| panic!("no line: {reported}"));
-    assert!(last.contains(STILL) && last.contains(words), "{last}");
+    for part in [STILL, words, &command] {
+        assert!(last.contains(part), "{part}: {last}");
+    }
 }
 
 /// The driver's uncordon gives the node back, whose job still runs.

@@ -194,6 +194,10 @@ async fn in_the_driver_a_token_that_went_bad_is_waited_for_as_long_as_configured
         node.reported()
     );
     assert!(!testbed.node().starts_with("drain"), "{}", testbed.node());
+    until("the metric says so", async || {
+        !String::from_utf8_lossy(&node.metrics()).contains("scupper_policy_to_undo{policy=\"slurm\"} 1")
+    })
+    .await;
 }
 
 /// One of them is the output of `scontrol token` as it is. With a good one the drain waits for the job, which is older.
