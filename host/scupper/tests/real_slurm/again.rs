@@ -97,6 +97,27 @@ async fn a_failed_drain_whose_cordon_stays_leaves_the_node_drained_and_a_second_
     assert!(testbed.node().starts_with("mixed"), "{}", testbed.node());
 }
 
+/// What it waited for before is not why it ended.
+#[tokio::test]
+async fn in_driver_mode_a_drain_that_ends_while_slurmctld_is_away_names_that() {
+    let Some(testbed) = Testbed::up("away", &[]) else {
+        return;
+    };
+    let mut rig = node(&testbed, &[], json!({"sla": "25s"}), Vec::new()).await;
+    rig.start().await;
+    let job = testbed.submit(300, &[]);
+    let waits = format!("waits for job {job}: ");
+    rig.begin_drain("first");
+    rig.until("it waits", || rig.reported().contains(&waits)).await;
+    testbed.daemon("slurmctld", "stop");
+    assert_ne!(rig.ends("first").await, "Succeeded", "{}", rig.reported());
+    testbed.daemon("slurmctld", "start");
+    let cause = "the deadline passed while policy slurm reported: slurmrestd cannot reach slurmctld";
+    assert!(rig.reported().contains(cause), "{}", rig.reported());
+    let events = rig.events("DeadlineExceeded");
+    assert!(events.iter().any(|note| note.contains(cause)), "{events:?}");
+}
+
 #[tokio::test]
 async fn a_failed_drain_that_lifts_its_cordon_resumes_the_node_in_slurm() {
     let Some(testbed) = Testbed::up("rolled-back", &[]) else {
