@@ -165,9 +165,12 @@ pub(crate) async fn silent(bed: &Testbed) {
     })
     .await;
     nova.act(&id, &json!({"rebuild": {"imageRef": bed.image()}}));
+    let reset = format!("then reset it: openstack server set --state active {id}");
     let (id, guest) = (&id[..8], &guest[..8]);
     let task = format!("waits for server vm-0 ({id}): waiting for Nova's task rebuilding to end, for ");
     node.until("it waits for the task", || node.reported().contains(&task))
+        .await;
+    node.until("it names the next step", || node.reported().contains(&reset))
         .await;
     bed.resume(A);
     let incoming = format!("waits for server guest-0 ({guest}): incoming: ");
