@@ -102,8 +102,10 @@ impl Made {
         let shown = FRAME.replace("NAME", name).replace("WIDTH", &width.to_string());
         fs::write(&frame, shown).unwrap();
         // On a busy machine the browser's time may be over before the frame has loaded.
-        let found = (0..ATTEMPTS).find_map(|_| self.shown(&frame, dark));
-        let found = found.unwrap_or_else(|| panic!("no measurements of {name}"));
+        let mut failed = String::new();
+        let mut attempt = |_| self.shown(&frame, dark).map_err(|shown| failed = shown).ok();
+        let found = (0..ATTEMPTS).find_map(&mut attempt);
+        let found = found.unwrap_or_else(|| panic!("no measurements of {name}: {failed}"));
         let found = found
             .replace("&lt;", "<")
             .replace("&gt;", ">")
@@ -112,8 +114,8 @@ impl Made {
         serde_json::from_str(&found).unwrap()
     }
 
-    /// What the frame has been told.
-    fn shown(&self, frame: &Path, dark: bool) -> Option<String> {
+    /// What the frame has been told, or else what the browser says.
+    fn shown(&self, frame: &Path, dark: bool) -> Result<String, String> {
         let output = self
             .browser(dark)
             .args(["--virtual-time-budget=5000", "--dump-dom"])
@@ -121,12 +123,12 @@ impl Made {
             .output()
             .unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
-        let (_, rest) = text.split_once("<pre id=\"measured\">")?;
-        let (found, _) = rest.split_once("</pre>")?;
-        if found.is_empty() {
-            eprintln!("{text}\n{}", String::from_utf8_lossy(&output.stderr));
+        let told = text.split_once("<pre id=\"measured\">");
+        let told = told.and_then(|(_, rest)| rest.split_once("</pre>"));
+        match told.filter(|(found, _)| !found.is_empty()) {
+            Some((found, _)) => Ok(found.to_owned()),
+            None => Err(format!("{text}\n{}", String::from_utf8_lossy(&output.stderr))),
         }
-        Some(found.to_owned()).filter(|found| !found.is_empty())
     }
 
     fn browser(&self, dark: bool) -> Command {

@@ -1,5 +1,7 @@
 //! The owner of the drain in Slurm.
 
+use std::time::Duration;
+
 use scupper_engine::HookPhase;
 
 use crate::rig::{OURS, Rig};
@@ -181,6 +183,8 @@ async fn a_reason_with_an_addition_by_the_controller_is_ours_and_the_node_return
         testbed.node()
     );
     rig.another("uncordon-uid");
+    // It does not wait for slurmd: its own deadline is too near.
+    rig.deadline_in(Duration::from_secs(30));
     rig.done(HookPhase::AfterUncordon).await;
     // With this reason alone it returns by itself, as it would have without us.
     assert!(testbed.node().ends_with(" Not responding"), "{}", testbed.node());
