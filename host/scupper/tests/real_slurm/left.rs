@@ -39,14 +39,16 @@ fn the_end_names(rig: &DriverMode, event: &str, outcome: &str, words: &str) {
     let of_event = |note: &&String| note.starts_with(&format!("{event} after "));
     let note = notes.iter().find(of_event);
     let note = note.unwrap_or_else(|| panic!("no Event {outcome} of {event}: {notes:?}"));
-    let command = format!("to undo it: scupper uncordon {WORKER}");
-    for part in [STILL, words, &command] {
+    let command = format!("scupper uncordon {WORKER}");
+    let undo = format!("to undo it: {command}");
+    for part in [STILL, words, &undo] {
         assert!(note.contains(part), "{part}: {note}");
     }
     let reported = rig.reported();
     let last = reported.lines().rfind(|line| line.contains("attention: "));
     let last = last.unwrap_or_else(|| panic!("no line: {reported}"));
-    for part in [STILL, words, &command] {
+    let next = format!("next: {command}");
+    for part in [STILL, words, &next] {
         assert!(last.contains(part), "{part}: {last}");
     }
 }
