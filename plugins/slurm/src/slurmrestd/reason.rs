@@ -122,9 +122,9 @@ pub(crate) fn records_down(node: &SlurmNode) -> bool {
     id(node).is_some_and(|(_, id, _)| id.ends_with(DOWN))
 }
 
-/// Whether the node was down when we drained it.
+/// Whether the node was down when we drained it, and not because it was silent: a machine that was off may boot.
 pub(crate) fn was_down(node: &SlurmNode) -> bool {
-    is_of_scupper(node) && node.reason.contains(WAS_DOWN)
+    is_of_scupper(node) && former(node).is_some_and(|former| !former.starts_with(SILENT))
 }
 
 /// The reason for which a node is down, or was down when we drained it.

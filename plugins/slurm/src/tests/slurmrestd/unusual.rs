@@ -214,6 +214,9 @@ fn an_uncordon_waits_for_a_silent_slurmd_which_may_only_boot_now() {
         assert_eq!(fake.reason(NODE), reason);
         fake.requests();
     };
+    // It was off before the drain.
+    fake.node(NODE, &down, &format!("{OURS}; was down: Not responding"));
+    waits("at most 600s (`registration-timeout`)");
     // It was down before the drain.
     fake.node(NODE, &down, &format!("{OURS}; was down: bad disk"));
     given_back("bad disk");
