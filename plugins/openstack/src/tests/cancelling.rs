@@ -5,6 +5,7 @@ use scupper_sdk::testing::Host;
 use scupper_sdk::{Outcome, Phase};
 use serde_json::json;
 
+use super::emptying::MARK;
 use super::nova::{Cloud, HOST};
 use super::restoring::disabled_by;
 use super::{pending, step, waits};
@@ -16,10 +17,7 @@ const DURING: &str = "2027-01-15T08:00:50.000000";
 fn cancel_does_not_touch_migrations_of_other_users() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
-    disabled_by(
-        &cloud,
-        "scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance",
-    );
+    disabled_by(&cloud, MARK);
     cloud.migration(7, "s1", HOST, "compute-b", "running", "live-migration");
     cloud.with(|state| state.migrations[0]["user_id"] = json!("somebody"));
     assert_eq!(step(&host, Phase::OnCancel), Outcome::Done);
@@ -30,10 +28,9 @@ fn cancel_does_not_touch_migrations_of_other_users() {
 #[test]
 fn cancel_does_not_touch_migrations_that_began_before_the_drain() {
     let before = "2027-01-15T08:00:30.000000";
-    let mark = "scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance";
     let host = Host::new();
     let cloud = Cloud::new(&host);
-    disabled_by(&cloud, mark);
+    disabled_by(&cloud, MARK);
     cloud.server("s1", "active");
     cloud.set("s1", "OS-EXT-STS:task_state", json!("migrating"));
     cloud.migration(7, "s1", HOST, "compute-b", "running", "live-migration");
@@ -68,10 +65,7 @@ fn before_2_65_accepted_and_queued_migrations_are_aborted_once_they_run() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
     cloud.with(|state| state.newest = "2.64");
-    disabled_by(
-        &cloud,
-        "scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance",
-    );
+    disabled_by(&cloud, MARK);
     for status in ["accepted", "queued", "preparing", "post-migrating"] {
         cloud.with(|state| state.migrations.clear());
         cloud.migration(7, "s1", HOST, "compute-b", status, "live-migration");
@@ -154,10 +148,7 @@ fn while_nova_compute_is_silent_a_cancel_of_nothing_enables_it() {
 /// Nova has accepted the request; its conductor has not recorded the migration.
 fn asked_without_a_record(host: &Host, user: &'static str, at: &'static str) -> Cloud {
     let cloud = Cloud::new(host);
-    disabled_by(
-        &cloud,
-        "scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance",
-    );
+    disabled_by(&cloud, MARK);
     cloud.server("s1", "active");
     cloud.set("s1", "OS-EXT-STS:task_state", json!("migrating"));
     cloud.with(|state| {
@@ -212,10 +203,7 @@ fn a_migration_requested_by_another_user_is_not_ours_before_nova_records_it() {
 fn a_request_with_a_lost_response_may_take_effect_after_the_cancel_began() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
-    disabled_by(
-        &cloud,
-        "scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance",
-    );
+    disabled_by(&cloud, MARK);
     cloud.server("s1", "active");
     assert!(matches!(step(&host, Phase::OnCancel), Outcome::Pending(_)));
     assert_eq!(cloud.service(HOST)["status"], "disabled");

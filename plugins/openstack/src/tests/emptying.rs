@@ -7,7 +7,8 @@ use serde_json::json;
 use super::nova::{Cloud, HOST};
 use super::{failed, pending, step, waits};
 
-const MARK: &str = "scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance";
+/// The reason of this drain.
+pub(super) const MARK: &str = "scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance";
 
 fn actions(cloud: &Cloud) -> usize {
     cloud.with(|state| {

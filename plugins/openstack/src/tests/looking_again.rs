@@ -5,6 +5,7 @@ use scupper_sdk::testing::{Host, pod};
 use scupper_sdk::{Outcome, Pending, Phase, Subject};
 use serde_json::json;
 
+use super::emptying::MARK;
 use super::nova::{Cloud, HOST};
 use super::{pending, step, waits};
 use crate::OpenStack;
@@ -178,10 +179,7 @@ fn nova_itself_is_not_taken_for_an_operator() {
     });
     pending(&host);
     let reason = cloud.service(HOST)["disabled_reason"].clone();
-    assert_eq!(
-        reason,
-        json!("scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance")
-    );
+    assert_eq!(reason, json!(MARK));
     let reasons = host.events();
     let reasons: Vec<_> = reasons
         .iter()

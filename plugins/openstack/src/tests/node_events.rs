@@ -5,6 +5,7 @@ use scupper_sdk::testing::Host;
 use scupper_sdk::{Outcome, Phase};
 use serde_json::json;
 
+use super::emptying::MARK;
 use super::nova::{Cloud, HOST};
 use super::{failed, pending, step};
 
@@ -49,8 +50,7 @@ fn disabling_is_reported_even_if_the_response_was_lost() {
     // The request took effect nevertheless.
     cloud.with(|state| {
         state.services[0]["status"] = json!("disabled");
-        state.services[0]["disabled_reason"] =
-            json!("scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance");
+        state.services[0]["disabled_reason"] = json!(MARK);
     });
     for _ in 0..3 {
         pending(&host);

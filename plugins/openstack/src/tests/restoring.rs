@@ -4,6 +4,7 @@ use scupper_sdk::testing::Host;
 use scupper_sdk::{Outcome, Phase};
 use serde_json::json;
 
+use super::emptying::MARK;
 use super::nova::{Cloud, HOST};
 use super::{failed, pending, step};
 
@@ -83,10 +84,7 @@ fn the_uncordon_reports_nothing_if_the_host_is_enabled_or_unknown() {
 fn the_uncordon_enables_what_an_earlier_drain_disabled() {
     let host = Host::new();
     let cloud = Cloud::new(&host);
-    disabled_by(
-        &cloud,
-        "scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance",
-    );
+    disabled_by(&cloud, MARK);
     host.drain_named("maintenance-complete");
     assert_eq!(step(&host, Phase::AfterUncordon), Outcome::Done);
     assert_eq!(cloud.service(HOST)["status"], "enabled");
@@ -141,10 +139,7 @@ fn the_service_follows_the_cordon_unless_configured_otherwise() {
         let host = Host::new();
         let cloud = Cloud::new(&host);
         host.config("on-failure", choice);
-        disabled_by(
-            &cloud,
-            "scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance",
-        );
+        disabled_by(&cloud, MARK);
         if held {
             host.held();
         }
@@ -227,7 +222,7 @@ fn the_host_of_another_clusters_node_of_that_name_is_left_alone() {
     });
     cloud.server("s1", "active");
     pending(&host);
-    let ours = "scupper: node=node-1 cluster=uid-of-cluster drain=uid-of-maintenance";
+    let ours = MARK;
     assert_eq!(cloud.service(HOST)["disabled_reason"], json!(ours));
     while step(&host, Phase::OnCancel) != Outcome::Done {
         cloud.end_all("cancelled");
