@@ -12,9 +12,6 @@ use scupper_engine::{
     SelectorIndex, SurgePlan, Task, Time, Uid,
 };
 
-/// The finalizer of a Job's pods, which the Job's controller removes.
-const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
-
 /// How long a pod takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PodTimes {
@@ -463,5 +460,5 @@ impl ClusterModel {
 
 /// Somebody must remove a finalizer before it is gone.
 fn is_kept(pod: &Pod) -> bool {
-    pod.finalizers.iter().any(|finalizer| finalizer != JOB_TRACKING)
+    pod.lasting_finalizers().next().is_some()
 }

@@ -203,7 +203,16 @@ pub struct Pod {
 /// The annotation by which a kubelet marks the API's copy of a static pod.
 pub const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 
+/// The finalizer of a Job's pods, which the Job's controller removes once they have ended.
+const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
+
 impl Pod {
+    /// The finalizers that keep the pod after its end until somebody removes them.
+    pub fn lasting_finalizers(&self) -> impl Iterator<Item = &str> {
+        let finalizers = self.finalizers.iter().map(String::as_str);
+        finalizers.filter(|name| *name != JOB_TRACKING)
+    }
+
     /// Made by the kubelet from a file on the node: the API's copy is a reflection, and evicting it does nothing.
     pub fn is_mirror(&self) -> bool {
         self.annotations.contains_key(MIRROR_ANNOTATION)

@@ -10,9 +10,6 @@ use crate::namespace::{NamespaceState, Top};
 use crate::{Concern, Finding, Input, likely};
 use scupper_engine::{HumanDuration, Pod, PodRef, Uid};
 
-/// The Job controller removes it by itself.
-const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
-
 pub(super) fn examine(input: &Input<'_>, findings: &mut Vec<Finding>) {
     let leaving = input.leaving();
     terminating_namespaces(input, &leaving, findings);
@@ -39,8 +36,7 @@ fn terminating_namespaces(input: &Input<'_>, leaving: &[&Pod], findings: &mut Ve
 fn finalizers(leaving: &[&Pod], findings: &mut Vec<Finding>) {
     let mut held: BTreeMap<String, Vec<PodRef>> = BTreeMap::new();
     for pod in leaving {
-        let names = pod.finalizers.iter().filter(|name| *name != JOB_TRACKING);
-        let names: Vec<&str> = names.map(String::as_str).collect();
+        let names: Vec<&str> = pod.lasting_finalizers().collect();
         if !names.is_empty() {
             held.entry(names.join(", ")).or_default().push(pod.id.clone());
         }
