@@ -57,11 +57,11 @@ impl Made {
         let drain = |node: &String| {
             let recording = file(&format!("{node}.gz"));
             let mut drain = rig.start(&["drain", node, "--local", "--record", &recording]);
-            // The one that the budget holds.
             drain.prints(", 1 to go");
+            drain.prints("budget");
             drain.signal(Signal::INT);
             drain.ended();
-            rewrite(Path::new(&recording), &change);
+            rewrite(Path::new(&recording), |text| change(held_for_a_minute(&text)));
             recording
         };
         let recordings: Vec<_> = names.iter().map(drain).collect();
@@ -163,6 +163,23 @@ fn rewrite(file: &Path, change: impl Fn(String) -> String) {
     let mut out = GzEncoder::new(fs::File::create(file).unwrap(), Compression::fast());
     out.write_all(change(text).as_bytes()).unwrap();
     out.finish().unwrap();
+}
+
+/// Makes the end of a recording, from its cancel on, a minute later.
+fn held_for_a_minute(text: &str) -> String {
+    let later = |time: &mut Value| *time = json!(time.as_u64().unwrap() + 60_000);
+    let mut has_ended = false;
+    let line = |line: &str| {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        has_ended |= line["turn"]["inputs"].to_string().contains("{\"Cancel\":");
+        if has_ended {
+            line.pointer_mut("/end/at").into_iter().for_each(later);
+            let inputs = line.pointer_mut("/turn/inputs").and_then(Value::as_array_mut);
+            inputs.into_iter().flatten().for_each(|input| later(&mut input[0]));
+        }
+        format!("{line}\n")
+    };
+    text.lines().map(line).collect()
 }
 
 /// Adds an estimate to a recording, as if such drains were known to take one to five seconds.
