@@ -33,6 +33,9 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 /// An unknown job, one that waits, and one that has ended or must not be requeued: there is nothing to do.
 const NO_JOB: [i64; 4] = [2017, 2024, 2021, 2037];
 
+/// The status of an answer about something that has not changed.
+const NOT_MODIFIED: u16 = 304;
+
 /// What a request about a job has done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reached {
@@ -133,6 +136,22 @@ impl<'a> Server<'a> {
         body.statistics.since.or(body.conf.started)
     }
 
+    /// Whether slurmctld has started again since it reported this start.
+    pub(crate) fn has_restarted(&self, before: u64) -> bool {
+        let start = self.started().filter(|start| *start != before);
+        start.is_some_and(|start| !self.has_loaded_before(start))
+    }
+
+    /// Whether slurmctld had loaded its partitions before this time, and nobody has changed them since: then it was only its
+    /// statistics that began. Before v0.0.42, slurmrestd cannot say.
+    fn has_loaded_before(&self, start: u64) -> bool {
+        let version = self.version.unwrap_or(OLDEST);
+        // It may take both times in one second.
+        let path = format!("partitions/?update_time={}", start.saturating_sub(1));
+        self.get(version, &path)
+            .is_ok_and(|response| response.status == NOT_MODIFIED)
+    }
+
     /// Changes a node's state, and its reason if one is given.
     pub(crate) fn set_state(&self, node: &str, state: &str, reason: Option<&str>) -> Result<(), SlurmError> {
         let mut body = json!({ "state": [state] });
@@ -182,7 +201,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Slurm names what it could not do, for the request or for the job.
+    /// Slurm names what it could not do, for the request or for the job. What it has done it does not name (24.11, 26.05).
     fn reached(&self, job: &str, response: &Response) -> Result<Reached, SlurmError> {
         let body: Body = serde_json::from_slice(&response.body).unwrap_or_default();
         let first = body.errors.first().map(|error| error.error_number);

@@ -123,11 +123,8 @@ fn is_lost(hook_state: &mut HookState, server: &Server<'_>, open: &[&SlurmNode],
     if open.iter().any(|node| owner.is_named_by(node)) {
         return false;
     }
-    let is_lost = hook_state
-        .controller
-        .zip(server.started())
-        .is_some_and(|(before, now)| before != now);
-    if !is_lost {
+    let before = hook_state.controller;
+    if !before.is_some_and(|before| server.has_restarted(before)) {
         return false;
     }
     hook_state.drained = false;

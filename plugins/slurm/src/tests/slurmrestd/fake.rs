@@ -29,9 +29,9 @@ struct Slurmrestd {
     jobs: Vec<Value>,
     /// The number of queued tasks of an array.
     waiting: usize,
-    /// How often slurmctld has restarted, and how often its statistics were reset.
-    restarts: u32,
-    resets: u32,
+    /// How often slurmctld has restarted, and how many seconds later its statistics were reset.
+    restarts: u64,
+    resets: u64,
     /// Each request in one line.
     requests: Vec<String>,
     timeouts: Vec<Option<u64>>,
@@ -122,7 +122,7 @@ impl Fake {
 
     /// `sdiag --reset`
     pub(super) fn reset_statistics(&self) {
-        self.slurm.borrow_mut().resets += 1;
+        self.slurm.borrow_mut().resets += 30;
     }
 
     pub(super) fn state(&self, name: &str) -> Vec<String> {
@@ -221,6 +221,10 @@ impl Slurmrestd {
         Ok(self.answer(request.method, version, path, &body))
     }
 
+    fn started(&self) -> u64 {
+        1_800_000_000 + 60 * self.restarts
+    }
+
     fn answer(&mut self, method: Method, version: &str, path: &str, body: &Value) -> Response {
         if !self.served.iter().any(|served| served.to_string() == version) {
             return not_found();
@@ -232,13 +236,23 @@ impl Slurmrestd {
             (Method::Get, "jobs", "") => ok(json!({"jobs": in_form(version, &self.jobs)})),
             (Method::Get, "jobs", "state/") if version != "39" => self.states(query),
             (Method::Get, "diag", "") => {
-                let number = 1_800_000_000 + self.restarts + self.resets;
+                let number = self.started() + self.resets;
                 let began = json!({"set": true, "infinite": false, "number": number});
                 ok(json!({"statistics": {"req_time_start": began}}))
             }
             (Method::Get, "conf", "") if version == "45" => {
-                ok(json!({"slurm_conf_meta": {"BOOT_TIME": 1_800_000_000 + self.restarts}}))
+                ok(json!({"slurm_conf_meta": {"BOOT_TIME": self.started()}}))
             }
+            (Method::Get, "partitions", "") if version >= "42" => {
+                let since: u64 = query.strip_prefix("update_time=").unwrap().parse().unwrap();
+                // slurmctld loads its partitions when it starts.
+                match self.started() > since {
+                    true => ok(json!({"partitions": []})),
+                    false => Response::new(304, ""),
+                }
+            }
+            // Older versions cannot read the time.
+            (Method::Get, "partitions", "") => Response::new(500, ""),
             (Method::Get, "ping", "") => ok(json!({"pings": [{"pinged": "UP"}]})),
             (Method::Post, "node", name) => self.update(name, body),
             (Method::Delete, "job", address) => self.cancel(address, query),
