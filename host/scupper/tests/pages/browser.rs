@@ -175,7 +175,10 @@ fn held_for_a_minute(text: &str) -> String {
         if has_ended {
             line.pointer_mut("/end/at").into_iter().for_each(later);
             let inputs = line.pointer_mut("/turn/inputs").and_then(Value::as_array_mut);
-            inputs.into_iter().flatten().for_each(|input| later(&mut input[0]));
+            inputs
+                .into_iter()
+                .flatten()
+                .for_each(|input| later(&mut input[0]));
         }
         format!("{line}\n")
     };

@@ -6,6 +6,7 @@ use scupper_engine::StepOutcome;
 use serde_json::json;
 
 use crate::driver::{Drain, NODE, limited};
+use crate::driver_mode::DriverMode;
 use crate::proxy::{Fault, Proxy};
 use crate::rig;
 use crate::testbed::{A, CONDUCTOR, Testbed};
@@ -96,6 +97,26 @@ pub(crate) async fn while_silent(bed: &Testbed) {
 /// The cancel has 15 s, and Nova needs longer.
 pub(crate) async fn while_silent_to_the_end(bed: &Testbed) {
     let nova = bed.nova();
+    let (mut node, ids) = with_two_that_move(bed).await;
+    bed.pause(CONDUCTOR);
+    nova.until("it counts as down", |nova| nova.service(A)["state"] == "down")
+        .await;
+    node.cancel("drain-1").await;
+    let aborted = node.events("ServerMigrationAborted");
+    assert!(aborted.is_empty(), "{aborted:?}");
+    stays_disabled_and_names_what_leaves(bed, &mut node, CONDUCTOR, &ids).await;
+}
+
+/// Nova has taken the requests to abort the migrations, and calls nova-compute down only when it has not answered them.
+pub(crate) async fn falls_silent(bed: &Testbed) {
+    let (mut node, ids) = with_two_that_move(bed).await;
+    bed.pause(A);
+    node.cancel("drain-1").await;
+    stays_disabled_and_names_what_leaves(bed, &mut node, A, &ids).await;
+}
+
+async fn with_two_that_move(bed: &Testbed) -> (DriverMode, Vec<String>) {
+    let nova = bed.nova();
     let ids = bed.boot(2, &["--mode", "stuck", "--prefix", "vm"]);
     let mut node = rig::node(bed, &[], json!({})).await;
     node.start().await;
@@ -104,20 +125,25 @@ pub(crate) async fn while_silent_to_the_end(bed: &Testbed) {
         ids.iter().all(|id| nova.migrations(id) == ["running"])
     })
     .await;
-    bed.pause(CONDUCTOR);
-    nova.until("it counts as down", |nova| nova.service(A)["state"] == "down")
-        .await;
-    node.cancel("drain-1").await;
+    (node, ids)
+}
+
+/// The cancel is over, and this service of Nova is silent.
+async fn stays_disabled_and_names_what_leaves(
+    bed: &Testbed,
+    node: &mut DriverMode,
+    silent: &str,
+    ids: &[String],
+) {
+    let nova = bed.nova();
     let service = nova.service(A)["status"].clone();
     let status = node.types(&["status", NODE]).ended().await;
-    bed.resume(CONDUCTOR);
+    bed.resume(silent);
     assert_eq!(service, "disabled", "{}", node.reported());
     let words = [0, 1].map(|at| format!("server vm-{at} ({})", &ids[at][..8]));
     let are_in = |line: &str| words.iter().all(|name| line.contains(name));
     let events = node.events("ServerMigrationNotAborted");
     assert!(events.len() == 1 && are_in(&events[0]), "{events:?}");
-    let aborted = node.events("ServerMigrationAborted");
-    assert!(aborted.is_empty(), "{aborted:?}");
     let still = format!("{STILL}nova-compute on compute-a does not respond");
     let names = |text: &str| text.lines().any(|line| line.contains(&still) && are_in(line));
     node.until("the end names them", || names(&node.reported())).await;

@@ -255,6 +255,10 @@ const SCENARIOS: &[Scenario] = &[
         "in_driver_mode_a_cancel_while_nova_is_silent_keeps_the_host_disabled",
         |bed| cancelling::while_silent_to_the_end(bed).boxed(),
     ),
+    (
+        "in_driver_mode_a_nova_compute_that_falls_silent_in_the_cancel_stays_disabled",
+        |bed| cancelling::falls_silent(bed).boxed(),
+    ),
     ("overload_is_waited_out", |bed| faults::overload(bed).boxed()),
     ("lost_answers_begin_nothing_twice", |bed| {
         faults::lost(bed).boxed()
