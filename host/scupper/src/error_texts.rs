@@ -7,7 +7,7 @@ use scupper_cluster::{ReadError, WriteError};
 use scupper_common::error::chain;
 use scupper_common::samples::errors;
 use scupper_common::variants;
-use scupper_driver::{DrainRequestPlanError, DriverError};
+use scupper_driver::{DrainRequestPlanError, DriverError, NoPlan};
 use scupper_policy::{LoadFault, RuntimeError};
 use scupper_policy_reload::ControlError;
 use scupper_saved_cluster::SavedError;
@@ -83,10 +83,10 @@ fn commands() -> Vec<CommandError> {
         CommandError::Driver(DriverError::LifecycleNotServed),
         CommandError::HandOver(handing_over().remove(1)),
         CommandError::Rights(reading("review access")),
-        CommandError::NoPlan {
+        CommandError::NoPlan(NoPlan {
             node: "worker-1".to_owned(),
             message: "policy slurm failed".to_owned(),
-        },
+        }),
         CommandError::DrainRequest(DrainRequestPlanError::NotServed {
             namespace: "shop".to_owned(),
             served: vec!["nvsentinel".to_owned()],

@@ -155,7 +155,7 @@ pub(crate) const fn exit_of(error: &CommandError) -> Exit {
         CommandError::DrainRequest(error) => exit_of_request(error),
         CommandError::HandOver(_)
         | CommandError::Rights(_)
-        | CommandError::NoPlan { .. }
+        | CommandError::NoPlan(_)
         | CommandError::Cleanup(_) => Exit::Cluster,
     }
 }

@@ -4,9 +4,11 @@ mod abandoned;
 mod back_in_service;
 mod begin;
 mod cordon_ahead;
+mod drain_factory;
 pub(crate) mod nodes;
 mod options;
 mod own_flags;
+mod plan_ahead;
 mod run;
 
 pub use abandoned::{DrainingProcess, draining_process, keeping_cordon};

@@ -7,29 +7,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
-use scupper_engine::{Checkpoint, Intent, Notice, Outcome, Phase, Request, Summary, Time, Trigger, Uid};
+use scupper_engine::{Checkpoint, Intent, Outcome, Request, Time, Trigger};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::LocalOptions;
 use super::abandoned;
-use super::begin::{self, BegunDrain, NodeAtDrainStart};
+use super::begin::{self, NodeAtDrainStart};
 use super::cordon_ahead::CordonsAhead;
-use super::{nodes, own_flags};
-use crate::manager::expired_wait::end_of_waiting;
+use super::drain_factory::LocalDrainFactory;
+use super::{nodes, plan_ahead};
 use crate::occupancy::LocalError;
 use crate::reporter::policy_messages::PolicyMessages;
 use crate::reporter::{Output, Reporter};
-use crate::runner::last_known::{DrainEnd, LastKnown};
-use crate::runner::leased_runner::{CreatedDrain, DrainFactory, LeasedRunner};
+use crate::runner::leased_runner::LeasedRunner;
 use crate::runner::orders::DrainOrders;
-use crate::runner::out_of_service;
-use crate::runner::{EngineRunner, RunnerDeps};
 use crate::{DriverError, policies};
 use scupper_cluster::{Cluster, ConnectOptions};
-use scupper_common::clock::Clock;
-use scupper_common::health::Health;
-use scupper_lease::LeaseRecord;
 use scupper_lease::{HolderIdentity, NodeLeases};
 use scupper_metrics::Metrics;
 use scupper_policy_reload::Session;
@@ -43,9 +37,6 @@ const LEASE_FORBIDDEN: Duration = Duration::from_secs(10);
 
 /// Nor does a person wait longer than this for a refused read that the drain can do without; it is tried again later.
 const REFUSED_READS: Duration = Duration::from_secs(1);
-
-/// How long after its deadline a drain whose Lease was lost waits for it, to roll back.
-const PUT_BACK_WITHIN: Duration = Duration::from_secs(30);
 
 /// The result of one node.
 #[derive(Debug)]
@@ -100,10 +91,16 @@ pub async fn run(
         traces,
         ahead: None,
     };
+    tokio::pin!(stop);
     if drains.many && drains.options.cordon_first && drains.options.intent == Intent::Drain {
-        let now = drains.options.clock.now();
-        let say = |node: &str| drains.say_cordoned_first(now, node);
-        drains.ahead = Some(CordonsAhead::make(&drains.cluster, now, &names, say).await);
+        let planned = tokio::select! {
+            nodes = drains.would_begin(&names) => Some(nodes),
+            () = &mut stop => None,
+        };
+        match planned {
+            Some(nodes) => drains.ahead = Some(drains.cordon_ahead(&nodes).await),
+            None => drains.cancel.cancel(),
+        }
     }
     let drains = drains;
     // Whichever has ended, the next node takes its place; results are reported in the order in which the nodes were named.
@@ -111,7 +108,7 @@ pub async fn run(
         .map(async |(place, name)| (place, drains.one(name).await))
         .buffer_unordered(drains.options.parallel.max(1))
         .collect::<BTreeMap<_, _>>();
-    tokio::pin!(ended, stop);
+    tokio::pin!(ended);
     loop {
         tokio::select! {
             ended = &mut ended => {
@@ -126,14 +123,14 @@ pub async fn run(
     }
 }
 
-struct LocalDrains {
+pub(super) struct LocalDrains {
     /// More than one node: lines say which.
     many: bool,
-    cluster: Cluster,
-    session: Arc<Session>,
-    policy_messages: PolicyMessages,
-    options: LocalOptions,
-    traces: Option<Traces>,
+    pub(super) cluster: Cluster,
+    pub(super) session: Arc<Session>,
+    pub(super) policy_messages: PolicyMessages,
+    pub(super) options: LocalOptions,
+    pub(super) traces: Option<Traces>,
     cancel: CancellationToken,
     leases: NodeLeases,
     ahead: Option<CordonsAhead>,
@@ -176,19 +173,7 @@ impl LocalDrains {
             }
             start => start?,
         };
-        let since = self.options.clock.now();
-        let own_id = new_id(since);
-        let request = self.request(&own_id, since, &start);
-        let factory = LocalDrainFactory {
-            drains: self,
-            take_over,
-            start,
-            request,
-            own_id,
-            since,
-            begun: false,
-            last_known: LastKnown::default(),
-        };
+        let factory = LocalDrainFactory::new(self, take_over, start);
         // Before the Lease is taken, which names the process that is gone: the same command with all flags must find it.
         factory.check_flags().await?;
         let runner = LeasedRunner {
@@ -213,25 +198,51 @@ impl LocalDrains {
     }
 
     /// The request with this id; the one of the other process where this one continues its drain.
-    fn request(&self, own_id: &str, now: Time, start: &NodeAtDrainStart) -> Request {
+    pub(super) fn request(&self, own_id: &str, now: Time, start: &NodeAtDrainStart) -> Request {
+        let request = self.new_request(own_id, now, &start.node);
+        match &start.resume {
+            Some(checkpoint) => Request {
+                id: checkpoint.id.clone(),
+                name: checkpoint.name.clone(),
+                ..request
+            },
+            None => request,
+        }
+    }
+
+    fn new_request(&self, id: &str, now: Time, node: &str) -> Request {
         let what = match self.options.intent {
             Intent::Drain => "drain",
             Intent::Uncordon => "uncordon",
         };
-        let (id, name) = match &start.resume {
-            Some(checkpoint) => (checkpoint.id.clone(), checkpoint.name.clone()),
-            None => (own_id.to_owned(), format!("{what}-{}", start.node)),
-        };
         Request {
-            id,
-            name,
+            id: id.to_owned(),
+            name: format!("{what}-{node}"),
             trigger: Trigger::Command.name().to_owned(),
             intent: self.options.intent,
-            node: start.node.clone(),
+            node: node.to_owned(),
             deadline: self.options.drain.time_limit.map(|timeout| now + timeout),
             settings: self.options.drain.engine.clone(),
             policies: self.session.infos(),
         }
+    }
+
+    /// Those of the nodes whose drains would begin just now.
+    async fn would_begin(&self, nodes: &[String]) -> Vec<String> {
+        let clock = self.options.clock;
+        let now = clock.now();
+        let request = |node: &String| self.new_request(&new_id(now), now, node);
+        let requests = nodes.iter().map(request).collect();
+        let refused = |node: &str, outcome: &Outcome| {
+            tracing::warn!("node {node} is not cordoned yet, because its drain would end at once: {outcome}");
+        };
+        plan_ahead::would_begin(&self.cluster, &self.session, clock, requests, refused).await
+    }
+
+    async fn cordon_ahead(&self, nodes: &[String]) -> CordonsAhead {
+        let now = self.options.clock.now();
+        let say = |node: &str| self.say_cordoned_first(now, node);
+        CordonsAhead::make(&self.cluster, now, nodes, say).await
     }
 
     fn say_cordoned_first(&self, now: Time, node: &str) {
@@ -246,7 +257,7 @@ impl LocalDrains {
         }
     }
 
-    fn reporter(&self, now: Time, request: &Request, resume: Option<&Checkpoint>) -> Reporter {
+    pub(super) fn reporter(&self, now: Time, request: &Request, resume: Option<&Checkpoint>) -> Reporter {
         let options = &self.options;
         let started = resume.map_or(now, |checkpoint| checkpoint.started);
         let output = self.output(&request.node);
@@ -257,7 +268,7 @@ impl LocalDrains {
             .and_board(options.board.clone(), now, request)
     }
 
-    fn output(&self, node: &str) -> Output {
+    pub(super) fn output(&self, node: &str) -> Output {
         let output = Arc::clone(&self.options.output);
         if !self.many || self.options.format == Format::Json {
             return output;
@@ -267,206 +278,10 @@ impl LocalDrains {
     }
 }
 
-impl LocalDrainFactory<'_> {
-    /// The policies that took part in the drain that this process continues, and that are not loaded here, or only as a shadow.
-    fn absent(&self) -> Vec<String> {
-        let named = self.start.resume.as_ref().map(Checkpoint::left_to_undo);
-        let is_here = |name: &str| self.request.policies.iter().any(|policy| policy.name == name);
-        let named = named.into_iter().flat_map(BTreeMap::into_keys);
-        named.filter(|name| !is_here(name)).collect()
-    }
-
-    /// The engine that begins the drain, or continues it from its mark.
-    fn runner(&mut self, now: Time, request: Request, lease: &LeaseRecord) -> EngineRunner {
-        let drains = self.drains;
-        let resume = self.start.resume.clone();
-        if let Some(mark) = &resume {
-            self.last_known.resume(mark);
-        }
-        let reporter = drains.reporter(now, &request, resume.as_ref());
-        let deps = RunnerDeps {
-            cluster: drains.cluster.clone(),
-            clock: drains.options.clock,
-            health: Health::default(),
-            watched_node: None,
-            policy_messages: drains.policy_messages.clone(),
-            traces: drains.traces.clone(),
-            recordings: drains.options.recordings.clone(),
-        };
-        let request = out_of_service::planned(request, self.start.seen.as_ref());
-        let session = Arc::clone(&drains.session);
-        EngineRunner::new(deps, session, request, resume, reporter)
-            .and_node(self.start.seen.take())
-            .and_lease(lease.clone())
-            .and_last_known(self.last_known.clone())
-    }
-
-    /// The drain has ended while this process did not hold the Lease: the outcome, which is reported unless that is done.
-    fn over(&self, end: &DrainEnd, orders: &DrainOrders) -> Outcome {
-        let outcome = end.outcome(orders, &self.request.node);
-        if !end.is_reported {
-            let summary = Summary {
-                started: self.since,
-                ended: self.drains.options.clock.now(),
-                ..Summary::default()
-            };
-            self.report_end(&outcome, summary);
-        }
-        outcome
-    }
-
-    /// Reports the end of a drain that no engine runs. The conditions belong to the process that drains.
-    fn report_end(&self, outcome: &Outcome, summary: Summary) {
-        let (now, request) = (summary.ended, &self.request);
-        let output = self.drains.output(&request.node);
-        let format = self.drains.options.format;
-        let mut reporter = Reporter::lines(format, &output, now, self.since, request);
-        let outcome = outcome.clone();
-        reporter.on_notice(now, request, &Notice::Finished { outcome, summary });
-    }
-
-    /// The drain of another process is continued with the flags of this command.
-    async fn check_flags(&self) -> Result<(), DriverError> {
-        let LocalDrains { cluster, options, .. } = self.drains;
-        let mark = self.start.resume.as_ref();
-        let continues = !self.begun && options.roll_back.is_none();
-        let Some(mark) = mark.filter(|mark| continues && mark.intent == Intent::Drain) else {
-            return Ok(());
-        };
-        let now = options.clock.now();
-        own_flags::check(cluster, &self.start.node, mark, &options.drain, now).await
-    }
-
-    /// A policy that is not loaded here cannot undo its part. The engine refuses an uncordon without it.
-    fn check_absent(&self) -> Result<(), LocalError> {
-        let (node, policies) = (&self.request.node, self.absent());
-        if self.drains.options.roll_back.is_some() && !policies.is_empty() {
-            let node = node.clone();
-            return Err(LocalError::PoliciesAbsent { node, policies });
-        }
-        for policy in policies.iter().filter(|_| self.request.intent == Intent::Drain) {
-            tracing::warn!(
-                "node {node}: policy {policy} took part in the drain and is not active here, so it does not continue \
-                 its hooks; run this with --config scupper.yaml"
-            );
-        }
-        Ok(())
-    }
-}
-
-/// Creates the drain of one node.
-struct LocalDrainFactory<'a> {
-    drains: &'a LocalDrains,
-    /// It continues what another process has begun.
-    take_over: bool,
-    start: NodeAtDrainStart,
-    request: Request,
-    /// The id of a drain that continues no other: the Lease names it before the drain is created.
-    own_id: String,
-    /// When the command asked for it.
-    since: Time,
-    begun: bool,
-    /// What the engine of this process knew when the Lease was lost.
-    last_known: LastKnown,
-}
-
-impl DrainFactory for LocalDrainFactory<'_> {
-    async fn create(
-        &mut self,
-        orders: &DrainOrders,
-        lease: &LeaseRecord,
-    ) -> Result<CreatedDrain, DriverError> {
-        let LocalDrains { cluster, options, .. } = self.drains;
-        // The previous holder of the Lease has written to the node.
-        let own = self.begun.then_some(BegunDrain {
-            id: &self.request.id,
-            last_known: &self.last_known,
-        });
-        self.start = begin::look_again(
-            cluster,
-            (options, self.take_over),
-            &self.start.node,
-            own,
-            lease.is_held,
-        )
-        .await?;
-        if let Some(end) = &self.start.ended {
-            return Ok(CreatedDrain::Over(Some(self.over(end, orders))));
-        }
-        if !self.begun {
-            // Only now it is known which drain to continue. Its time runs since the command asked for it.
-            self.request = self.drains.request(&self.own_id, self.since, &self.start);
-        }
-        self.check_absent()?;
-        if options.roll_back.is_some() && self.start.resume.is_none() {
-            return Ok(CreatedDrain::Over(orders.called_off()));
-        }
-        self.check_flags().await?;
-        self.begun = true;
-        let (now, request) = (options.clock.now(), self.request.clone());
-        self.start
-            .adopt(cluster, &request.policies, |node| mark(node, now, &request))
-            .await?;
-        Ok(CreatedDrain::Runner(Box::new(self.runner(now, request, lease))))
-    }
-
-    fn request(&self) -> &Request {
-        &self.request
-    }
-
-    fn clock(&self) -> Clock {
-        self.drains.options.clock
-    }
-
-    fn has_begun(&self) -> bool {
-        self.begun || self.start.resume.is_some()
-    }
-
-    /// A drain that has begun is rolled back if the Lease comes back in time; another process's drain is its own.
-    fn wait_after_deadline(&self) -> Option<Duration> {
-        Some(if self.begun {
-            PUT_BACK_WITHIN
-        } else {
-            Duration::ZERO
-        })
-    }
-
-    async fn deadline_passed(&self) -> Outcome {
-        let LocalDrains { cluster, options, .. } = self.drains;
-        let (node, request) = (&self.request.node, &self.request);
-        tracing::warn!("node {node}: the deadline passed while another process was at work there");
-        let (outcome, summary) = end_of_waiting(cluster, options.clock, request, self.since).await;
-        self.report_end(&outcome, summary);
-        outcome
-    }
-
-    fn waiting_for(&self, holder: &str) {
-        let node = &self.request.node;
-        if let Some(board) = &self.drains.options.board {
-            let words = format!("standing by: {holder} holds the node's Lease");
-            board.begin(node, self.drains.options.clock.now(), &words);
-        }
-        tracing::warn!("node {node}: standing by: {holder} holds the node's Lease");
-    }
-}
-
 /// The id of a new request. Commands begin many in one millisecond, on many machines: random bits tell them apart.
 pub(super) fn new_id(now: Time) -> String {
     let random = RandomState::new().hash_one(now.as_millis());
     format!("{}-{:x}-{random:016x}", Trigger::Command.name(), now.as_millis())
-}
-
-/// The checkpoint of a request that has done nothing but make the node's cordon its own.
-fn mark(node: Uid, now: Time, request: &Request) -> Checkpoint {
-    Checkpoint {
-        id: request.id.clone(),
-        name: request.name.clone(),
-        trigger: request.trigger.clone(),
-        intent: request.intent,
-        phase: Phase::Finished,
-        own_cordon: true,
-        ..Checkpoint::blank(node, now)
-    }
 }
 
 #[cfg(test)]

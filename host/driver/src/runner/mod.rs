@@ -2,13 +2,14 @@
 //!
 //! Commands run concurrently as tasks of one set, so that dropping the runner ends them.
 
+pub(crate) mod dry_run;
 mod estimate;
 mod findings;
 pub(crate) mod last_known;
 pub(crate) mod leased_runner;
 pub(crate) mod node_snapshot;
 pub(crate) mod node_watch;
-pub mod notify;
+pub(crate) mod notify;
 pub(crate) mod orders;
 pub mod out_of_service;
 mod peer_watch;

@@ -45,7 +45,7 @@ const MOST_NAMES: usize = 5;
 
 /// Adds the planner and the hooks to a drain whose settings want notices.
 #[must_use]
-pub fn planned(mut request: Request) -> Request {
+pub(crate) fn planned(mut request: Request) -> Request {
     let is_there = request.policies.iter().any(|policy| policy.name == NOTICE);
     if request.settings.notice().is_some() && request.intent == Intent::Drain && !is_there {
         request.policies.push(PolicyInfo {
@@ -63,7 +63,7 @@ pub fn planned(mut request: Request) -> Request {
 }
 
 /// Answers for the planner: a drain that would end before its first pod leaves is refused while nothing has changed.
-pub fn plan(drain: &Drain, now: Time, draft: Plan) -> PlanAnswer {
+pub(crate) fn plan(drain: &Drain, now: Time, draft: Plan) -> PlanAnswer {
     let leaves = |pod: &Pod| {
         let decision = draft.decision(&pod.id.uid);
         decision.is_some_and(|decision| decision.verdict.leaves()) && !pod.is_finished()

@@ -1,7 +1,7 @@
 //! Why a command failed.
 
 use scupper_cluster::{ReadError, WriteError};
-use scupper_driver::{DrainRequestPlanError, DriverError};
+use scupper_driver::{DrainRequestPlanError, DriverError, NoPlan};
 
 use super::HandOverError;
 
@@ -18,13 +18,8 @@ pub(crate) enum CommandError {
     #[error("could not ask the API server for this account's rights")]
     Rights(#[source] ReadError),
     /// There is no plan.
-    #[error("no plan for node {node}: {message}")]
-    NoPlan {
-        /// The node.
-        node: String,
-        /// Why.
-        message: String,
-    },
+    #[error(transparent)]
+    NoPlan(#[from] NoPlan),
     /// The drain of a DrainRequest cannot be planned.
     #[error(transparent)]
     DrainRequest(#[from] DrainRequestPlanError),

@@ -1,5 +1,4 @@
-//! What a drain would do: starts one and stops it before it changes anything, so that a dry run takes the same path as a
-//! real one.
+//! What a drain would do, and what stands in its way.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -8,8 +7,8 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use scupper_engine::{
-    Answer, Budget, Drain, Event, EvictAnswer, Filters, ForceAtDeadline, Node, Notice, Outcome, Plan, Pod,
-    PodRef, Request, SelectorIndex, Settings, Task, Time, Trigger,
+    Budget, Drain, Event, EvictAnswer, Filters, ForceAtDeadline, Node, Outcome, Plan, Pod, PodRef, Request,
+    SelectorIndex, Settings, Time, Trigger,
 };
 use scupper_pre_flight::{Certainty, Finding};
 use tokio::time::timeout;
@@ -19,13 +18,10 @@ use planner::plans;
 use scupper_cluster::{Cluster, ClusterRoom, ConnectOptions, Connection, ReadError, Recorder};
 use scupper_common::clock::Clock;
 use scupper_config::DrainSettings;
-use scupper_driver::policy_calls::{self, EngineDrainInfo};
 use scupper_driver::pre_flight::{self, PreFlightCheck};
 use scupper_driver::shadows::{PlanInputs, plan_shadows};
-use scupper_driver::{DriverError, NodeOccupancy, NodeSnapshot, OccupancyOverrides, PoliciesOptions};
-use scupper_driver::{notify, out_of_service};
-use scupper_forecast::NOTICE;
-use scupper_policy::{DrainFacts, DrainInfo, EnvironmentFindings, Facts};
+use scupper_driver::{DriverError, DryRun, NodeOccupancy, OccupancyOverrides, PoliciesOptions};
+use scupper_policy::{EnvironmentFindings, Facts};
 use scupper_policy_reload::Session;
 use scupper_recording::ShadowPlan;
 use scupper_report::not_ready;
@@ -230,113 +226,47 @@ async fn dry_run(
     asked_by: &PlannedTrigger,
 ) -> Result<Planned, CommandError> {
     let node = request.node.clone();
-    let request = notify::planned(pre_flight::planned(out_of_service::planned(request, None)));
-    let mut drain = Drain::new(clock.now(), request);
-    let (mut budgets, mut facts) = (None, DrainFacts::default());
     let watch = cluster.watch(&node);
     futures::pin_mut!(watch);
-    loop {
-        while let Some(notice) = drain.poll_notice() {
-            let result = match notice {
-                Notice::Planned(plan) => Ok(plan),
-                Notice::Finished { outcome, .. } => Err(outcome),
-                // A drain would wait and try again; a plan shows why.
-                Notice::PlannerWaiting { policy, message, .. } => {
-                    Err(Outcome::PolicyFailed { policy, message })
-                }
-                _ => continue,
-            };
-            if budgets.is_none() {
-                budgets = budgets_of(&mut watch).await;
-            }
-            let budgets = budgets.take().filter(|_| !cluster.may_not_list_budgets());
-            let findings = match &result {
-                Ok(plan) if is_examined => {
-                    examine(cluster, &drain, clock.now(), plan, budgets.as_deref()).await
-                }
-                _ => Vec::new(),
-            };
-            // Those of other pods would be kept for each node.
-            let budgets = budgets.map(|budgets| of_pods(budgets, &drain));
-            let now = clock.now();
-            let asked = facts.of_plan(drain.chains_begun(), now);
-            let shadows = match &result {
-                Ok(_) if is_examined => shadows_of(policies, &drain, now, (asked, budgets.as_deref())).await,
-                _ => Vec::new(),
-            };
-            return Ok(Planned {
-                node,
-                asked_by: asked_by.clone(),
-                at: clock.now(),
-                deadline: drain.request().deadline,
-                pods: drain.pods().cloned().collect(),
-                result,
-                settings: drain.request().settings.clone(),
-                continues: drain.node().and_then(|node| continued(drain.request(), node)),
-                budgets,
-                findings,
-                environment: Vec::new(),
-                not_ready: drain.node().and_then(|node| not_ready(node, clock.now())),
-                answers: None,
-                shadows,
-                with_flags: None,
-                drain: drain.node().map(|node| (drain.request().clone(), node.clone())),
-            });
-        }
-        let event = match drain.poll_command() {
-            Some(command) => match &command.task {
-                Task::Plan { policy, draft } if policy == pre_flight::PLANNER => {
-                    let known = PreFlightCheck::of(&drain, clock.now());
-                    let answer = known.answer_at_once(cluster, draft.clone()).await;
-                    Event::Answer(command.id, Answer::Plan(answer))
-                }
-                Task::Plan { policy, draft } if policy == out_of_service::POLICY => {
-                    let answer = out_of_service::plan_at_once(cluster, &node, draft.clone()).await;
-                    Event::Answer(command.id, Answer::Plan(answer))
-                }
-                Task::Plan { policy, draft } if policy == NOTICE => {
-                    let answer = notify::plan(&drain, clock.now(), draft.clone());
-                    Event::Answer(command.id, Answer::Plan(answer))
-                }
-                Task::Plan { policy, draft } => {
-                    let now = clock.now();
-                    let shown = NodeSnapshot::for_planner(&drain);
-                    let asked = facts.of_plan(drain.chains_begun(), now);
-                    let info = DrainInfo {
-                        facts: Some(&asked),
-                        ..policy_calls::info(drain.request(), now, EngineDrainInfo::of(&drain), now)
-                    };
-                    let answer = policy_calls::plan(
-                        policies,
-                        info,
-                        &shown,
-                        &drain.request().settings,
-                        (policy, draft),
-                    )
-                    .await;
-                    Event::Answer(command.id, Answer::Plan(answer))
-                }
-                // The plan comes before any other command, so a correct engine never gets here.
-                other => {
-                    let message = format!("the engine asked for {} before it had a plan", other.name());
-                    return Err(CommandError::NoPlan { node, message });
-                }
-            },
-            None => match watch.next().await {
-                Some(event) => event,
-                None => {
-                    return Err(CommandError::NoPlan {
-                        node,
-                        message: "the watch ended".to_owned(),
-                    });
-                }
-            },
-        };
-        if let Event::Budgets(all) = &event {
-            budgets = Some(all.clone());
-        }
-        drain.handle_event(clock.now(), event);
-    }
+    let DryRun {
+        drain,
+        result,
+        budgets,
+        facts,
+    } = scupper_driver::dry_run(cluster, policies, clock, request, &mut watch).await?;
+    let budgets = match budgets {
+        None => budgets_of(&mut watch).await,
+        budgets => budgets,
+    };
+    let budgets = budgets.filter(|_| !cluster.may_not_list_budgets());
+    let findings = match &result {
+        Ok(plan) if is_examined => examine(cluster, &drain, clock.now(), plan, budgets.as_deref()).await,
+        _ => Vec::new(),
+    };
+    // Those of other pods would be kept for each node.
+    let budgets = budgets.map(|budgets| of_pods(budgets, &drain));
+    let shadows = match &result {
+        Ok(_) if is_examined => shadows_of(policies, &drain, clock.now(), (facts, budgets.as_deref())).await,
+        _ => Vec::new(),
+    };
+    Ok(Planned {
+        node,
+        asked_by: asked_by.clone(),
+        at: clock.now(),
+        deadline: drain.request().deadline,
+        pods: drain.pods().cloned().collect(),
+        result,
+        settings: drain.request().settings.clone(),
+        continues: drain.node().and_then(|node| continued(drain.request(), node)),
+        budgets,
+        findings,
+        environment: Vec::new(),
+        not_ready: drain.node().and_then(|node| not_ready(node, clock.now())),
+        answers: None,
+        shadows,
+        with_flags: None,
+        drain: drain.node().map(|node| (drain.request().clone(), node.clone())),
+    })
 }
 
 /// Those of these budgets that count pods of the node.

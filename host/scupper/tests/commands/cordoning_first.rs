@@ -95,6 +95,28 @@ fn one_that_blocks_its_drain_takes_pods_again_and_a_foreign_cordon_stays_foreign
     assert_ne!(own, Some(json!(true)));
 }
 
+/// Whoever drains learns what the last node needs before the first one is empty, and no node is out of service in vain.
+#[test]
+fn with_local_a_node_whose_drain_would_be_refused_is_not_cordoned_before_its_turn() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("stuck", "worker-1").stuck());
+    rig.apply(objects::pod("shop", "bare", "worker-2"));
+    let mut drain = rig.start(&["drain", "worker-1", "worker-2", "worker-3", "--local"]);
+    drain.prints("evict    shop/stuck");
+    assert_eq!(cordoned(&rig), [true, false, true]);
+    let refused = "node worker-2 is not cordoned yet, because its drain would end at once: ";
+    let said = drain.stderr();
+    let line = said.lines().find(|line| line.contains(refused));
+    assert!(line.is_some_and(|line| line.contains("shop/bare")), "{said}");
+    // What stands in the cluster at its turn counts.
+    rig.api.store().delete("pods", "shop", "bare").unwrap();
+    rig.api.store().delete("pods", "shop", "stuck").unwrap();
+    let run = drain.ended();
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    assert_eq!(cordoned(&rig), [true, true, true]);
+    assert_eq!(rig.mark("worker-2").unwrap()["own_cordon"], true);
+}
+
 #[test]
 fn without_it_each_is_cordoned_at_its_turn() {
     let rig = Rig::new();
