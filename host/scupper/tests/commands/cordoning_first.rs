@@ -104,7 +104,7 @@ fn with_local_a_node_whose_drain_would_be_refused_is_not_cordoned_before_its_tur
     let mut drain = rig.start(&["drain", "worker-1", "worker-2", "worker-3", "--local"]);
     drain.prints("evict    shop/stuck");
     assert_eq!(cordoned(&rig), [true, false, true]);
-    let refused = "node worker-2 is not cordoned yet, because its drain would end at once: ";
+    let refused = "node worker-2 is not cordoned yet, because its drain could not begin now: ";
     let said = drain.stderr();
     let line = said.lines().find(|line| line.contains(refused));
     assert!(line.is_some_and(|line| line.contains("shop/bare")), "{said}");
