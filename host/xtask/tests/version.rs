@@ -52,6 +52,35 @@ fn the_chart_and_the_manifests_have_the_version_of_the_program() {
     }
 }
 
+/// Names of files and of the image, as `scupper-1.2.3-docs` and `scupper:1.2.3`.
+#[test]
+fn the_pages_name_files_and_images_of_the_version_of_the_program() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let listed = Command::new("git")
+        .args(["ls-files", "*.md"])
+        .current_dir(&root)
+        .output()
+        .unwrap();
+    let pages = String::from_utf8(listed.stdout).unwrap();
+    let mut named = 0;
+    for page in pages.lines() {
+        let text = text(page);
+        for (at, name) in text.match_indices("scupper") {
+            let rest = &text[at + name.len()..];
+            let Some(version) = rest.strip_prefix(['-', ':', '_']) else {
+                continue;
+            };
+            let end = version.find(|it: char| !it.is_ascii_digit() && it != '.');
+            let version = version[..end.unwrap_or(version.len())].trim_end_matches('.');
+            if version.matches('.').count() == 2 {
+                assert_eq!(version, VERSION, "{page}: scupper{}", &rest[..rest.len().min(20)]);
+                named += 1;
+            }
+        }
+    }
+    assert!(named > 5, "{named}");
+}
+
 /// The newest version of the changelog: a released one, or the one that it says it is for.
 #[test]
 fn the_changelog_begins_with_the_version_of_the_program() {

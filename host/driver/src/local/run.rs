@@ -234,7 +234,9 @@ impl LocalDrains {
         let request = |node: &String| self.new_request(&new_id(now), now, node);
         let requests = nodes.iter().map(request).collect();
         let refused = |node: &str, outcome: &Outcome| {
-            tracing::warn!("node {node} is not cordoned yet, because its drain could not begin now: {outcome}");
+            tracing::warn!(
+                "node {node} is not cordoned yet, because its drain could not begin now: {outcome}"
+            );
         };
         plan_ahead::would_begin(&self.cluster, &self.session, clock, requests, refused).await
     }

@@ -98,9 +98,10 @@ fn the_policy_of_the_first_hour_passes_its_scenario() {
 
     let commands = block("$ ../venv/bin/componentize-py ");
     let (compile, rest) = commands.split_once("\nComponent built successfully").unwrap();
-    let compile = compile
-        .replace("\\\n    ", "")
-        .replace("../scupper-0.1.0-docs/wit", "../../../wit");
+    let compile = compile.replace("\\\n    ", "").replace(
+        concat!("../scupper-", env!("CARGO_PKG_VERSION"), "-docs/wit"),
+        "../../../wit",
+    );
     let component = build(&example, &root, &folder, &format!("componentize-py {compile}"));
     std::fs::copy(component, folder.join(example.component)).unwrap();
     let (_, rest) = rest.rsplit_once("\n$ scupper ").unwrap();

@@ -114,9 +114,11 @@ fn version_names_the_program_and_the_interfaces_that_it_speaks() {
     assert_eq!(reported["client"], env!("CARGO_PKG_VERSION"));
     assert_eq!(reported["image"], "registry/scupper:1");
     // Cargo alone built it for this test. Sources outside of a repository have no commit.
-    assert_eq!(
-        reported["commit"].as_str().unwrap_or_default(),
-        env!("SCUPPER_COMMIT")
+    let commit = reported["commit"].as_str().unwrap_or_default();
+    assert_eq!(commit, env!("SCUPPER_COMMIT"));
+    assert!(
+        std::env::var("SCUPPER_COMMIT").is_ok() || !is_repository() || is_commit(commit),
+        "{commit}"
     );
     assert_eq!(reported["lifecycleApi"], "lifecycle.k8s.io/v1alpha1");
     assert_eq!(reported["kubeletPlugin"], "v1alpha1.SLMPlugin");
@@ -128,6 +130,25 @@ fn version_names_the_program_and_the_interfaces_that_it_speaks() {
     let run = rig.run(&["version"]);
     assert!(run.stdout.starts_with("Client:          "), "{run:#?}");
     assert!(rig.api.requests_since(mark).is_empty());
+}
+
+fn git(args: &[&str]) -> Option<String> {
+    let mut git = Command::new("git");
+    let git = git.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let output = git.args(args).output().ok()?;
+    let text = String::from_utf8(output.stdout).unwrap();
+    output.status.success().then_some(text)
+}
+
+/// Not only unpacked into one.
+fn is_repository() -> bool {
+    git(&["rev-parse", "--show-prefix"]).is_some_and(|prefix| prefix.trim().is_empty())
+}
+
+/// Whether this repository has it.
+fn is_commit(named: &str) -> bool {
+    let commit = named.strip_suffix("-dirty").unwrap_or(named);
+    git(&["cat-file", "-e", &format!("{commit}^{{commit}}")]).is_some()
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::setup::until;
 use crate::testbed::Testbed;
 
 /// As many as all tests take.
-const NODES: usize = 40;
+const NODES: usize = 48;
 const LABEL: &str = "testbed/area";
 
 /// Pods of its namespaces run on its nodes only, and no others do.

@@ -128,6 +128,84 @@ fn a_budget_holds_kubectl_drain_and_the_driver_alike() {
     assert_eq!(pods_on(&area, name), 0);
 }
 
+/// As EKS, GKE with blue-green upgrades and AKS do it: they cordon, evict, and delete in the end what a budget holds.
+#[test]
+fn a_managed_upgrade_that_cordons_all_nodes_starts_all_drains_at_once_and_ends_them_by_force() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let area = Area::with(2);
+    let mut claimers: Vec<Claimer> = area
+        .nodes()
+        .into_iter()
+        .map(|name| {
+            with_closed_budget(&area, name);
+            Claimer::start(&area.driver(), name, &area.kubeconfig(), &[])
+        })
+        .collect();
+    let nodes = area.nodes();
+    for (name, claimer) in nodes.iter().zip(&mut claimers) {
+        claimer.publishes(&area);
+        area.kubectl(&["label", "node", name, LABEL]);
+    }
+    for name in &nodes {
+        area.kubectl(&["cordon", name]);
+    }
+    for (name, claimer) in nodes.iter().zip(&claimers) {
+        becomes(&area, name, claimer, ["DrainInProgress", "DrainStarted"]);
+        until("the budget holds the driver", || {
+            claimer.log().contains("  waits  ")
+        });
+    }
+    let namespace = area.namespace("shop");
+    let by_force = ["--all", "--force", "--grace-period=0", "--namespace", &namespace];
+    area.kubectl(&[&["delete", "pods"][..], &by_force].concat());
+    for (name, claimer) in nodes.iter().zip(&claimers) {
+        becomes(&area, name, claimer, ["Drained", "DrainCompleted"]);
+        assert_eq!(pods_on(&area, name), 0);
+    }
+}
+
+/// The kubelet ends the pods itself, and calls the node not ready; the driver ends with the machine, and comes back with it.
+#[test]
+fn a_graceful_shutdown_ends_pods_behind_a_budget_and_the_drain_goes_on_after_it() {
+    if skip::left_out("real-apiserver") {
+        return;
+    }
+    let area = Area::with(1);
+    let name = area.node(0);
+    let namespace = with_closed_budget(&area, name);
+    let claimer = Claimer::start(&area.driver(), name, &area.kubeconfig(), &[]);
+    area.kubectl(&["label", "node", name, LABEL]);
+    area.kubectl(&["cordon", name]);
+    becomes(&area, name, &claimer, ["DrainInProgress", "DrainStarted"]);
+    until("the budget holds the driver", || {
+        claimer.log().contains("  waits  ")
+    });
+    let ready = |status: &str| {
+        json!({"status": {"conditions": [{"type": "Ready", "status": status, "reason": "KubeletNotReady",
+            "message": "node is shutting down"}]}})
+        .to_string()
+    };
+    let status = ["--subresource=status", "--patch"];
+    area.kubectl(&[&["patch", "node", name], &status[..], &[&ready("False")]].concat());
+    let ended = json!({"status": {"phase": "Failed", "reason": "Terminated",
+        "message": "Pod was terminated in response to imminent node shutdown.",
+        "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"},
+            {"type": "Ready", "status": "False"}]}})
+    .to_string();
+    let there = ["get", "pods", "--output=name", "--namespace", &namespace];
+    for pod in area.kubectl(&there).split_whitespace() {
+        let there = ["patch", pod, "--namespace", &namespace];
+        area.kubectl(&[&there[..], &status, &[&ended]].concat());
+    }
+    drop(claimer);
+    let claimer = Claimer::start(&area.driver(), name, &area.kubeconfig(), &[]);
+    becomes(&area, name, &claimer, ["Drained", "DrainCompleted"]);
+    assert_eq!(pods_on(&area, name), 0);
+    area.kubectl(&[&["patch", "node", name], &status[..], &[&ready("True")]].concat());
+}
+
 #[test]
 fn cluster_autoscaler_starts_a_drain_by_its_cordon_and_not_by_its_taint_and_ends_it_by_giving_up() {
     if skip::left_out("real-apiserver") {
@@ -210,6 +288,11 @@ fn the_example_for_cluster_api_drains_the_node_before_it_removes_its_hook() {
     ]);
     create_machine_kind(&area);
     let hook = "pre-drain.delete.hook.machine.cluster.x-k8s.io/scupper";
+    let guide = include_str!("../../../../deploy/NEIGHBOURS.md");
+    assert!(
+        guide.contains(&format!("annotations: {{{hook}: scupper}}")),
+        "{hook}"
+    );
     let machine = |machine: &str, node: &str, hooks: Value| {
         let meta = json!({"name": machine, "namespace": namespace, "annotations": hooks,
             "finalizers": ["machine.cluster.x-k8s.io"]});
