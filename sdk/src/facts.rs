@@ -254,7 +254,7 @@ impl Budget {
         self.pods.contains(&pod.uid)
     }
 
-    /// Whether it allows no eviction even when all its pods are healthy: a single replica with `minAvailable: 1`, or
+    /// Whether it blocks its pods even when all are healthy: a single replica with `minAvailable: 1`, or
     /// `maxUnavailable: 0`.
     pub const fn can_never_allow(&self) -> bool {
         self.observed && self.desired_healthy >= self.expected_pods

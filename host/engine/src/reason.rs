@@ -210,12 +210,12 @@ impl fmt::Display for Reason {
             Self::ParallelLimit => f.write_str("as many pods as allowed are being evicted"),
             Self::EvictionRequested => f.write_str("its eviction is requested"),
             Self::BudgetExhausted { budget, message } if budget.is_empty() => {
-                write!(f, "a disruption budget does not allow it: {message}")
+                write!(f, "a disruption budget blocks it: {message}")
             }
             Self::BudgetExhausted { budget, message } => {
                 let numbers = budget_numbers(budget, message);
                 let message = numbers.as_deref().unwrap_or(message);
-                write!(f, "disruption budget {budget} does not allow it: {message}")
+                write!(f, "budget {budget} blocks it: {message}")
             }
             Self::Surging { workload, method } => match method {
                 SurgeMethod::Restart => write!(f, "{workload} is restarted to replace it elsewhere"),

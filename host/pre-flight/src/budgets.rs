@@ -76,7 +76,7 @@ pub struct BudgetChange {
     pub more_replicas: Option<u32>,
 }
 
-/// What opens a budget, if by its status it allows no eviction even when all its pods are healthy; `None`: it will allow
+/// What opens a budget, if by its status it blocks its pods even when all are healthy; `None`: it will allow
 /// one, or its spec is unknown.
 pub fn what_opens(budget: &Budget) -> Option<BudgetChange> {
     let limit = budget.limit.filter(|_| seems_closed(budget, 0))?;
@@ -122,9 +122,7 @@ fn of_closed(
         concern: Concern::ClosedBudget,
         pods: pods.iter().map(|pod| pod.id.clone()).collect(),
         budgets: Vec::from([format!("{namespace}/{name}")]),
-        reason: format!(
-            "budget {namespace}/{name} ({limit}) allows no eviction even when all its pods are healthy"
-        ),
+        reason: format!("budget {namespace}/{name} ({limit}) blocks its pods even when all are healthy"),
         change: change(budget, limit, possible),
     }
 }

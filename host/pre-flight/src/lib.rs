@@ -67,7 +67,7 @@ pub enum Certainty {
 /// What a finding is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Concern {
-    /// A budget allows no eviction even when all its pods are healthy.
+    /// A budget blocks its pods even when all are healthy.
     ClosedBudget,
     /// More than one budget selects the pod, so the API server refuses its eviction.
     SeveralBudgets,

@@ -4,7 +4,7 @@
 use scupper_api::NodeCondition;
 use scupper_engine::{Condition, Node};
 
-use super::conditions::{COMPLETED, STARTED, pair};
+use super::conditions::{COMPLETED, STARTED, UNCORDONED, pair};
 
 /// The pair of conditions that resets our `Drained=True` on a node that is no longer cordoned. Conditions of other
 /// writers stay.
@@ -17,7 +17,7 @@ pub fn conditions_of_uncordoned(node: &Node) -> Option<Vec<NodeCondition>> {
 /// The pair of conditions of a node whose cordon is lifted.
 pub(super) fn conditions_of_lifted() -> Vec<NodeCondition> {
     let message = "the node was uncordoned and takes pods again";
-    pair("False", "False", "Uncordoned", message)
+    pair("False", "False", UNCORDONED, message)
 }
 
 /// The pair of conditions of a drain that has ended, with what has happened since, as the end of its sentence.

@@ -17,6 +17,8 @@ use super::undo::not_undone_note;
 pub(super) const COMPLETED: &str = Node::DRAINED_BY_US;
 /// The reason of both conditions after an uncordon.
 pub(super) const MAINTENANCE_COMPLETE: &str = "MaintenanceComplete";
+/// Somebody else has lifted the cordon.
+pub(super) const UNCORDONED: &str = "Uncordoned";
 /// The reason of `DrainInProgress=True`.
 pub(super) const STARTED: &str = "DrainStarted";
 

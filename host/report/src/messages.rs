@@ -180,12 +180,15 @@ impl NodeLeft<'_> {
     }
 }
 
-/// `, and what policy slurm did stays`; empty: none has been called. Nobody knows here whether a call has changed anything.
+/// `, and what policy slurm may have done stays`; empty: none has been called. Nobody knows here whether a call has changed anything.
 fn kept_text(policies: &[String]) -> String {
     match policies {
         [] => String::new(),
-        [one] => format!(", and what policy {one} did stays"),
-        [all @ .., last] => format!(", and what policies {} and {last} did stays", all.join(", ")),
+        [one] => format!(", and what policy {one} may have done stays"),
+        [all @ .., last] => format!(
+            ", and what policies {} and {last} may have done stays",
+            all.join(", ")
+        ),
     }
 }
 
@@ -240,16 +243,16 @@ mod tests {
         );
         assert_eq!(
             left(true, CordonLeft::Ours, &["slurm"]),
-            "the node stays cordoned, and what policy slurm did stays; to give it back: scupper uncordon n"
+            "the node stays cordoned, and what policy slurm may have done stays; to give it back: scupper uncordon n"
         );
         assert_eq!(
             left(false, CordonLeft::Ours, &["a", "b", "c"]),
-            "the node stays cordoned, and what policies a, b and c did stays; to drain it again: scupper drain n; \
+            "the node stays cordoned, and what policies a, b and c may have done stays; to drain it again: scupper drain n; \
              to give it back: scupper uncordon n"
         );
         assert_eq!(
             left(true, CordonLeft::Others, &["nova"]),
-            "the node stays cordoned, as it was before, and what policy nova did stays; to give it back: \
+            "the node stays cordoned, as it was before, and what policy nova may have done stays; to give it back: \
              scupper uncordon n --force"
         );
         assert_eq!(left(false, CordonLeft::None, &["nova"]), "the node takes pods");

@@ -32,12 +32,15 @@ pub fn plan_budget_lines(plan: &Plan, pods: &[Pod], budgets: Option<&[Budget]>) 
         } else {
             "its status is not up to date".to_owned()
         };
-        lines.push(format!(
-            "  budget {namespace}/{} covers {} of these pods and allows {} now: {state}",
-            one_line(name),
-            pods.len(),
-            allowed_text(budget),
-        ));
+        let (name, pods) = (one_line(name), pods.len());
+        let does = match budget.observed && budget.disruptions_allowed == 0 {
+            true => format!("blocks {pods} of these pods now"),
+            false => format!(
+                "covers {pods} of these pods and allows {} now",
+                allowed_text(budget)
+            ),
+        };
+        lines.push(format!("  budget {namespace}/{name} {does}: {state}"));
     }
     lines.extend(evicted.iter().filter_map(|pod| ambiguous_line(pod, &covered)));
     lines

@@ -223,7 +223,7 @@ mod tests {
         assert!(
             event
                 .note
-                .starts_with("drain-worker-1 waits for this pod: disruption budget cart")
+                .starts_with("drain-worker-1 waits for this pod: budget cart")
         );
         // A different reason is news.
         let finalizers = Reason::TerminatingPastGrace {

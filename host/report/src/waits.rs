@@ -71,7 +71,7 @@ impl MoreWaits {
         groups.into_values().collect()
     }
 
-    /// `and 7 more pods of shop wait for the same: disruption budget cart does not allow it: …`
+    /// `and 7 more pods of shop wait for the same: budget cart blocks it: …`
     pub(crate) fn text(&self, now: Time) -> String {
         format!(
             "and {} of {} {} for the same: {}",

@@ -8,7 +8,7 @@ use crate::policy::PolicyCommand;
 
 /// Write, build and test policies for Scupper, and watch drains of a simulated cluster
 #[derive(Debug, Parser)]
-#[command(version, name = "scupper", bin_name = "scupper", max_term_width = 100)]
+#[command(version, name = "scupper", bin_name = "scupper", after_help = EXAMPLES, max_term_width = 100)]
 pub(crate) struct Args {
     /// What to do.
     #[command(subcommand)]
@@ -17,6 +17,17 @@ pub(crate) struct Args {
     pub(crate) output: OutputArgs,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  scupper policy new my-policy && cd my-policy
+  scupper policy test
+  scupper demo --slurm slurm.wasm";
+const POLICY_EXAMPLES: &str = "\
+Examples:
+  scupper policy new my-policy && cd my-policy
+  scupper policy test                              its scenarios, without a cluster
+  scupper policy build
+  scupper policy check target/policies/my-policy.wasm";
 const DEMO_EXAMPLES: &str = "\
 Examples:
   scupper demo --slurm slurm.wasm           a drain that waits for jobs of Slurm
@@ -26,7 +37,7 @@ Examples:
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Write, build, test and inspect policies
-    #[command(subcommand)]
+    #[command(subcommand, after_help = POLICY_EXAMPLES)]
     Policy(PolicyCommand),
     /// Play recorded drains with other policies or settings
     // `scupper replay` has the help.

@@ -24,7 +24,7 @@ use crate::setting_flags::{Driver, SettingFlags};
 
 /// Drain Kubernetes nodes, with your own policies as WebAssembly plugins
 #[derive(Debug, Parser)]
-#[command(version, name = "scupper", after_help = EXIT_CODES, max_term_width = 100)]
+#[command(version, name = "scupper", after_help = EXAMPLES_AND_EXIT_CODES, max_term_width = 100)]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]
@@ -40,19 +40,35 @@ pub(super) const DRIVER: &str = "Driver";
 pub(super) const EVICTIONS: &str = "Pods and evictions";
 pub(super) const POLICIES: &str = "Policies";
 
-const EXIT_CODES: &str = "\
+const EXAMPLES_AND_EXIT_CODES: &str = "\
+Examples:
+  scupper plan worker-1         what a drain would do
+  scupper drain worker-1
+  scupper status                the nodes that drain, are drained, wait or have failed
+  scupper uncordon worker-1
+
 Exit codes:
    0  done
    2  usage error
    3  configuration error: a flag's value, the configuration file, a policy
    4  cluster error: API server unreachable or refusing, or unknown node
-   5  drain failed: pods may not leave, cancelled, or could not be carried out
+   5  drain failed: pods may not leave, cancelled, or could not be carried out; also of a plan that would not end
    6  deadline passed
    7  a policy refused the drain or failed, or must undo its part and is not loaded
    8  found: a problem (`scupper doctor`), or a difference (`scupper replay`, `policy diff`)
    9  detached: the driver continues the drain
   70  a bug in Scupper";
 
+const CONFIG_EXAMPLES: &str = "\
+Examples:
+  scupper config check scupper.yaml --policies     also loads each policy
+  scupper config schema";
+const POLICY_EXAMPLES: &str = "\
+Examples:
+  scupper policy new my-policy && cd my-policy
+  scupper policy test                              its scenarios, without a cluster
+  scupper policy build
+  scupper policy list                              what the driver on this node runs";
 const PLAN_EXAMPLES: &str = "\
 Examples:
   scupper plan worker-1                     exit code 5: it would be refused, or not end
@@ -150,10 +166,10 @@ pub enum Command {
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
     /// Check a configuration file, or print its schema
-    #[command(subcommand)]
+    #[command(subcommand, after_help = CONFIG_EXAMPLES)]
     Config(ConfigCommand),
     /// Write, build, test and inspect policies
-    #[command(subcommand)]
+    #[command(subcommand, after_help = POLICY_EXAMPLES)]
     Policy(PolicyCommand),
     /// Drain a node of a simulated cluster; needs no Kubernetes
     Demo(Forwarded),

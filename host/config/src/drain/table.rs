@@ -359,7 +359,7 @@ pub static SETTINGS: &[Setting] = &[
             "pre-flight",
             WARN_OR_REFUSE,
             "What follows if it is certain that pods cannot leave as things stand, for example because their budget \
-             allows no eviction even when all its pods are healthy: warn reports it and drains, refuse ends the drain \
+             blocks its pods even when all are healthy: warn reports it and drains, refuse ends the drain \
              before anything changes. The driver's account needs the rights to read namespaces and the owners of \
              pods to be certain. Default warn.",
         ),

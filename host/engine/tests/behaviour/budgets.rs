@@ -37,7 +37,7 @@ fn no_more_evictions_are_requested_than_the_budget_allows() {
          ns/c BudgetExhausted",
     );
     let forecast = host.drain.waiting().pop().map(|(_, reason)| reason.to_string());
-    let wanted = "disruption budget pdb does not allow it: it needs 2 healthy pods and has 4, and what it allows is spent \
+    let wanted = "budget pdb blocks it: it needs 2 healthy pods and has 4, and what it allows is spent \
                   on pods that were asked to leave";
     assert_eq!(forecast.as_deref(), Some(wanted));
     // The watch shows both being counted, before the answers and after them.

@@ -145,8 +145,7 @@ fn closed_budgets_name_the_smallest_change_that_opens_them() {
         assert_eq!(finding.change, change);
         assert_eq!(finding.pods.len(), replicas as usize);
         assert_eq!(finding.budgets, ["shop/keep"]);
-        let reason =
-            format!("budget shop/keep ({limit}) allows no eviction even when all its pods are healthy");
+        let reason = format!("budget shop/keep ({limit}) blocks its pods even when all are healthy");
         assert_eq!(finding.reason, reason);
     }
 }

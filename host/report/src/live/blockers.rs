@@ -157,7 +157,7 @@ impl BlockerLine {
                 let (text, group) = (one_line(&reason_text(reason, now)), Group::of(pod, reason));
                 let (who, facts) = match reason {
                     Reason::BudgetExhausted { budget, .. } if group.is_budget => {
-                        let known = format!("disruption budget {} does not allow it: ", one_line(budget));
+                        let known = format!("budget {} blocks it: ", one_line(budget));
                         let budget = one_line(&format!("{}/{budget}", pod.namespace));
                         (format!("budget {budget}"), text.replacen(&known, "", 1))
                     }

@@ -10,7 +10,7 @@ use scupper_engine::{Drain, Notice, Phase, PodRef, Reason, Time, Uid};
 use crate::drain_status::{
     Estimate, HookStatus, StatusBuilder, VolumesStatus, WaveStatus, open_hooks, subject_text,
 };
-use crate::status::NodeStatus;
+use crate::status::{NodeStatus, phase_words};
 
 /// Interval between two queries to the engine for the reasons of all pods.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -108,12 +108,13 @@ impl NodeProgress {
             WaitsFor::Hook(hook, of)
         });
         let mut waits_for: Vec<_> = hooks.collect();
+        let words = phase_words(drain.phase(), !waits_for.is_empty());
         waits_for.extend(view.volumes.map(WaitsFor::Volumes));
         let held = waiting.into_iter().filter(|(_, reason)| *reason != Reason::Kept);
         waits_for.extend(held.map(|(pod, reason)| WaitsFor::Pod(pod, reason)));
         let snapshot = NodeSnapshot {
             node: self.node.clone(),
-            phase_text: drain.phase().text().to_owned(),
+            phase_text: words.to_owned(),
             began: self.began,
             deadline: drain.request().deadline,
             estimate: estimate(),
@@ -184,6 +185,7 @@ impl NodeProgress {
             WaitsFor::Hook(hook, of)
         });
         let mut waits_for: Vec<_> = hooks.collect();
+        let words = phase_words(phase, !waits_for.is_empty());
         let volumes = view.and_then(|view| view.volumes.clone());
         waits_for.extend(volumes.map(WaitsFor::Volumes));
         waits_for.extend(held.into_iter().filter_map(|held| {
@@ -198,7 +200,7 @@ impl NodeProgress {
                 .and_then(|view| view.wave.clone())
                 .filter(|_| phase == Phase::Evicting),
             waits_for,
-            ..self.without_facts(phase.text().to_owned())
+            ..self.without_facts(words.to_owned())
         }
     }
 

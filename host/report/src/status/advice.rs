@@ -92,7 +92,7 @@ fn of_refused(pod: &PodRef, node: &str, message: &str) -> String {
 
 /// Waiting does not open every budget. The advice is then another replica where that is enough, because no pod is lost.
 fn of_budget(namespace: &str, name: &str, blocking: Option<&Budget>, workload: Option<&Workload>) -> String {
-    const CLOSED: &str = "the budget allows no eviction even when all its pods are healthy";
+    const CLOSED: &str = "the budget blocks its pods even when all are healthy";
     let name = if name.is_empty() {
         String::new()
     } else {
@@ -261,7 +261,8 @@ mod tests {
         };
         let next = |limit, expected_pods| advice(limit, expected_pods, None);
         let least = |pods| BudgetLimit::MinAvailable(Amount::Pods(pods));
-        let closed = "kubectl -n shop describe pdb keep    # the budget allows no eviction even when all its pods are healthy: ";
+        let closed =
+            "kubectl -n shop describe pdb keep    # the budget blocks its pods even when all are healthy: ";
         let opens = |limit| next(limit, 2).strip_prefix(closed).unwrap().to_owned();
         assert_eq!(opens(least(2)), "minAvailable: 2 -> 1, or 1 more replica");
         assert_eq!(opens(least(3)), "minAvailable: 3 -> 1, or 2 more replicas");
@@ -274,7 +275,7 @@ mod tests {
         };
         assert_eq!(
             advice(least(2), 2, Some(&workload("Deployment", 2))),
-            "kubectl -n shop scale deployment web --replicas 3    # the budget allows no eviction even when all its pods are \
+            "kubectl -n shop scale deployment web --replicas 3    # the budget blocks its pods even when all are \
              healthy; so add replicas (an autoscaler undoes that), or minAvailable: 2 -> 1"
         );
         // Nothing that one could scale, or pods of other workloads as well.

@@ -305,9 +305,16 @@ fn abandoned_line(status: &NodeStatus, mark: &Checkpoint, now: Time) -> Option<S
 /// What the drain does, or how it has ended. The checkpoint alone does not tell whether the hooks before the first pod are
 /// over, but where none is open nothing is said of them.
 fn phase_text(status: &NodeStatus, mark: &Checkpoint, now: Time) -> &'static str {
-    match status.phase(mark, now) {
-        Phase::Holding if status.hooks(now).is_empty() => "draining",
-        _ if is_undone(status, mark, now) => UNDONE,
+    match is_undone(status, mark, now) {
+        true => UNDONE,
+        false => phase_words(status.phase(mark, now), !status.hooks(now).is_empty()),
+    }
+}
+
+/// What a drain does that has open hooks, or none.
+pub(crate) const fn phase_words(phase: Phase, has_hooks: bool) -> &'static str {
+    match phase {
+        Phase::Holding if !has_hooks => "draining",
         phase => phase.text(),
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::lines::cordon;
 use super::{LeaseHolder, NodeStatus};
-use crate::conditions::{COMPLETED, MAINTENANCE_COMPLETE};
+use crate::conditions::{COMPLETED, MAINTENANCE_COMPLETE, UNCORDONED};
 use crate::messages::{count, one_line};
 use scupper_common::clock::rfc3339;
 
@@ -218,7 +218,9 @@ fn ended(status: &NodeStatus, now: Time) -> Option<Found> {
             NodeState::Cordoned,
             "by Scupper, after a drain of some of its pods",
         ),
-        MAINTENANCE_COMPLETE if is_of_today && !node.unschedulable => found(NodeState::InService, message),
+        MAINTENANCE_COMPLETE | COMPLETED | UNCORDONED if is_of_today && !node.unschedulable => {
+            found(NodeState::InService, message)
+        }
         COMPLETED | MAINTENANCE_COMPLETE if held.is_none() => None,
         "DrainCancelled" if held.is_some() || is_of_today => found(NodeState::Cancelled, message),
         reason if reason.starts_with("Drain") && (held.is_some() || is_of_today) => {

@@ -370,7 +370,7 @@ fn pods_that_wait_for_the_same_are_counted_from_the_fourth_on() {
             message: "it needs 8 healthy pods and has 8".to_owned(),
         },
     };
-    let why = "disruption budget web does not allow it: it needs 8 healthy pods and has 8";
+    let why = "budget web blocks it: it needs 8 healthy pods and has 8";
     for number in 0..3 {
         let line = format!("      0.0s  waits    shop/web-{number}: {why}");
         assert_eq!(progress.lines(at(0), &waits(number)), [line]);

@@ -73,7 +73,7 @@ pub(super) async fn run(policy: &Path, output: &DemoOutput) -> Result<(), DemoEr
     say("");
     typed(&["status", SHOP, SLURM], &shop, output).await?;
 
-    say("\nThe three next commands, one for each:");
+    say("\nWhat ends the three waits; the last command is Slurm's own:");
     help(&store, &say).map_err(DemoError::Scene)?;
     shop.ended("drain-worker-1").await?;
     slurm.ended("drain-worker-2").await?;

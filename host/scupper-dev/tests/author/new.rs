@@ -1,5 +1,6 @@
 //! New policies build, and their tests and scenarios pass, without a change.
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::program::{policy, run, scratch};
@@ -38,7 +39,27 @@ fn a_new_policy_of_every_kind_passes_its_tests_and_scenarios() {
             .env("CARGO_NET_OFFLINE", "true");
         let played = run(&folder, test);
         assert!(played.good().ends_with(" 0 failed\n"), "{played:#?}");
+        let mut build = Command::new(env!("CARGO_BIN_EXE_scupper-dev"));
+        build
+            .args(["policy", "build", "--out", "target/policies"])
+            .env("CARGO_TARGET_DIR", target)
+            .env("CARGO_NET_OFFLINE", "true");
+        run(&folder, build).good();
+        assert_eq!(loaded_as_its_page_says(&folder, name), "");
     }
+}
+
+/// What is wrong with the configuration on the page of a new policy, beside its component.
+fn loaded_as_its_page_says(folder: &Path, name: &str) -> String {
+    let page = std::fs::read_to_string(folder.join("README.md")).unwrap();
+    let (_, block) = page.split_once("```yaml\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    std::fs::write(folder.join("scupper.yaml"), block).unwrap();
+    let component = format!("target/policies/{name}.wasm");
+    let checked = policy(folder, &["check", &component, "--config", "scupper.yaml"]);
+    let said = checked.good();
+    assert!(said.contains("a driver would load it"), "{said}");
+    checked.stderr
 }
 
 #[test]

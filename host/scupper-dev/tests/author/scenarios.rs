@@ -179,10 +179,7 @@ fn an_unexpected_drain_is_reported_with_its_history() {
         reported.contains("  it.yaml:6: shop/cart\n    - gone\n    + here\n"),
         "{reported}"
     );
-    assert!(
-        reported.contains("disruption budget all does not allow it"),
-        "{reported}"
-    );
+    assert!(reported.contains("budget all blocks it"), "{reported}");
     let (code, reported) = played(
         "pods: [shop/cart]\nbudgets: [{name: shop/all, allowed: 0}]\ndrain: {sla: 1m}\nends: Drained\n",
     );

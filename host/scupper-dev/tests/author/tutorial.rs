@@ -10,6 +10,9 @@ use scupper_simulator::api::{ApiServer, Options, objects};
 use crate::limit::LIMIT;
 use crate::program::{repository, run, scratch};
 
+/// Characters of a line of the page: what is wider is folded there.
+const WIDTH: usize = 118;
+
 /// A block of the readme with an effect.
 #[derive(Debug)]
 enum Block {
@@ -145,13 +148,7 @@ impl Walk {
         let begin = Instant::now();
         let ran = loop {
             let ran = run(&self.here, self.shell(line));
-            let same = ran.stdout.lines().count() == written.lines().count()
-                && ran
-                    .stdout
-                    .lines()
-                    .zip(written.lines())
-                    .all(|(line, written)| is_as_written(written, line));
-            if same {
+            if are_as_written(written, &ran.stdout) {
                 return;
             }
             // The driver needs a moment to start, and to see a change.
@@ -234,6 +231,19 @@ fn the_policy_that_asks_a_server_is_the_same_in_the_readme_and_in_the_examples()
         });
         assert!(same.next().is_some(), "sdk/README.md has another {name}");
     }
+}
+
+/// Each line, or if it is wider than the page, its words in several lines.
+fn are_as_written(written: &str, printed: &str) -> bool {
+    let mut written = written.lines();
+    let mut is_written = |line: &str| {
+        let mut text = written.next()?.to_owned();
+        while line.len() > WIDTH && !is_as_written(&text, line) {
+            text = format!("{text} {}", written.next()?.trim_start());
+        }
+        is_as_written(&text, line).then_some(())
+    };
+    printed.lines().all(|line| is_written(line).is_some()) && written.next().is_none()
 }
 
 fn write(path: &Path, text: &str) {

@@ -22,7 +22,7 @@ fn three_stuck_drains_name_what_blocks_each_pod_and_the_next_command() {
         "worker-2",
         &["draining", "policy slurm waits", "1 HookRunning"],
     );
-    let (status, after) = status.split_once("\nThe three next commands").unwrap();
+    let (status, after) = status.split_once("\nWhat ends the three waits").unwrap();
     let (one, two) = status.split_once("node worker-2: ").unwrap();
     // The budget: its name, its needed and current healthy pods, the pods it blocks in one line, and the command that opens
     // it.
@@ -88,7 +88,7 @@ fn planned(before: &str) {
     facts(
         plan,
         "certain ",
-        &["budget shop/cart (minAvailable: 3) allows no eviction even when all its pods are healthy"],
+        &["budget shop/cart (minAvailable: 3) blocks its pods even when all are healthy"],
         "change: minAvailable: 3 -> 2, or replicas of ReplicaSet cart: 3 -> 4",
     );
 }

@@ -164,7 +164,7 @@ fn a_dry_run_changes_nothing_and_a_servers_dry_run_asks_for_each_eviction() {
     assert_eq!(run.code, Some(5), "{run:#?}");
     assert!(run.stdout.contains("would allow 1 of 2 just now"), "{run:#?}");
     // In the words of a drain that waits for it.
-    let words = "shop/db  disruption budget keep-db does not allow it: it needs 1 healthy pod and has 1";
+    let words = "shop/db  budget keep-db blocks it: it needs 1 healthy pod and has 1";
     assert!(run.stdout.contains(words), "{run:#?}");
     let run = rig.run(&[
         "drain",

@@ -20,7 +20,7 @@ fn a_followed_drain_prints_the_plan_the_waves_and_what_blocks_a_pod() {
         "         wave 1 all: shop/db",
         "         stays: shop/other (",
         "wave     1 of 1, all: 1 pod to evict",
-        "waits    shop/db: disruption budget keep-db does not allow it",
+        "waits    shop/db: budget keep-db blocks it",
     ];
     for line in lines {
         drain.prints(line);

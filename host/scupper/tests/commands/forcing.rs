@@ -82,7 +82,7 @@ fn a_pod_behind_a_budget_is_deleted_before_the_deadline_and_the_drain_is_done() 
     for line in [
         "12s before the deadline: deletes remaining pods in shop, with a grace period of at most 1s",
         "force    shop/web remained shortly before the deadline; deleted with a grace period of 1s: disruption \
-         budget keep-web does not allow it",
+         budget keep-web blocks it",
         "end      Drained in ",
         "force    1 pod deleted shortly before the deadline: shop/web",
     ] {
@@ -137,7 +137,7 @@ fn a_drain_is_refused_only_for_pods_that_remain_after_the_deadline() {
     settle(&rig, "shop", "web");
     let run = drain(&rig, &settings);
     assert_eq!(run.code, Some(0), "{run:#?}");
-    let found = "allows no eviction even when all its pods are healthy, so the pod remains until 12s before the \
+    let found = "blocks its pods even when all are healthy, so the pod remains until 12s before the \
                  deadline: shop/web";
     assert!(run.stdout.contains(found), "{}", run.stdout);
     assert!(!run.stdout.contains("will not leave"), "{}", run.stdout);

@@ -184,10 +184,10 @@ fn a_suspended_process_loses_the_lease_and_continues_only_after_the_other() {
     rig.apply(rig.pod("web", "worker-1").grace(1));
     rig.budget("all", "web");
     let mut first = rig.start(&["drain", "worker-1"]);
-    first.prints("disruption budget all does not allow it");
+    first.prints("budget all blocks it");
     first.signal(Signal::STOP);
     let mut second = rig.start(&["drain", "worker-1", "--take-over"]);
-    second.prints("disruption budget all does not allow it");
+    second.prints("budget all blocks it");
     assert!(second.stderr().contains("standing by: "), "{}", second.stderr());
     first.signal(Signal::CONT);
     until("the first one knows", || {

@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use crate::rig::Rig;
 
-const CLOSED: &str =
-    "budget shop/keep-web (minAvailable: 1) allows no eviction even when all its pods are healthy";
+const CLOSED: &str = "budget shop/keep-web (minAvailable: 1) blocks its pods even when all are healthy";
 const CHANGE: &str = "minAvailable: 1 -> 0, or replicas of ReplicaSet web: 1 -> 2";
 
 /// The only pod of a settled ReplicaSet, under a budget that wants one.

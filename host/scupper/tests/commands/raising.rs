@@ -206,7 +206,7 @@ fn a_replica_that_finds_no_place_is_taken_back_after_the_timeout() {
     for line in [
         gave_up,
         TAKEN_BACK,
-        ": disruption budget keep-web does not allow it",
+        ": budget keep-web blocks it",
         "the deadline passed with one pod still there: shop/web-a-1",
     ] {
         assert!(run.stdout.contains(line), "{line}: {}", run.stdout);

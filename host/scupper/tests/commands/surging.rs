@@ -172,7 +172,7 @@ fn a_replacement_that_never_becomes_ready_is_waited_for_no_longer_than_the_timeo
     let gave_up = "Deployment shop/web: no replacement was ready within 2s; its pods on this node wait for their budget";
     for line in [
         &*format!("surge    {gave_up}"),
-        ": disruption budget keep-web does not allow it",
+        ": budget keep-web blocks it",
         "gone     shop/other",
         "the deadline passed with one pod still there: shop/web-a-1",
     ] {

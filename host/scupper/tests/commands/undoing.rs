@@ -57,7 +57,7 @@ fn drained() -> (Rig, String) {
         !run.stdout.contains("undo"),
         "the node is out of service: {run:#?}"
     );
-    let left = "the node stays cordoned, and what policy slurm did stays; to give it back: scupper uncordon \
+    let left = "the node stays cordoned, and what policy slurm may have done stays; to give it back: scupper uncordon \
                 worker-1 --config scupper.yaml";
     assert!(run.stdout.contains(left), "{run:#?}");
     (rig, file)
@@ -421,7 +421,7 @@ fn the_end_of_a_delegated_drain_names_who_keeps_the_node_out_of_service() {
         let _agent = Agent::with(&rig, slm, &["--config", &file]);
         let run = rig.run(&asks("drain", &[]));
         assert_eq!(run.code, Some(0), "{run:#?}");
-        let left = "the node stays cordoned, and what policy slurm did stays; to give it back: scupper uncordon \
+        let left = "the node stays cordoned, and what policy slurm may have done stays; to give it back: scupper uncordon \
                     worker-1\n";
         assert!(run.stdout.contains(left), "{run:#?}");
     }

@@ -39,7 +39,7 @@ pub(crate) fn all(program: &str, elsewhere: &[&str]) -> Vec<(String, String)> {
             "{command:?}: {lines} lines are more than two screens"
         );
         assert!(
-            !below.is_empty() || text.contains("\nExamples:\n"),
+            text.contains("\nExamples:\n"),
             "{command:?} shows no example: {text}"
         );
         // `scupper-dev` appears as a part of `scupper`.

@@ -58,7 +58,7 @@ impl Made {
             let recording = file(&format!("{node}.gz"));
             let mut drain = rig.start(&["drain", node, "--local", "--record", &recording]);
             drain.prints(", 1 to go");
-            drain.prints("does not allow it");
+            drain.prints("blocks it");
             drain.signal(Signal::INT);
             drain.ended();
             rewrite(Path::new(&recording), |text| change(held_for_a_minute(&text)));

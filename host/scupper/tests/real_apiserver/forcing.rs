@@ -96,7 +96,7 @@ fn what_the_operator_named_is_gone_before_the_deadline_and_the_rest_stays() {
     let deleted = "remained shortly before the deadline; deleted with a grace period of 2s";
     for line in [
         format!("force    {shop}/slow {deleted}: terminating"),
-        format!("force    {shop}/web {deleted}: disruption budget keep-web does not allow it"),
+        format!("force    {shop}/web {deleted}: budget keep-web blocks it"),
         format!("the deadline passed with one pod still there: {db}/db"),
         "force    2 pods deleted shortly before the deadline: ".to_owned(),
     ] {

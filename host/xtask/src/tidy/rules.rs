@@ -9,15 +9,18 @@ use super::{
 
 /// Files must have fewer lines than this.
 const LINES: usize = 500;
+/// Columns of what a page shows of a terminal.
+const COLUMNS: usize = 120;
 
 /// Each rule checks one file; its findings carry its name.
-const RULES: [fn(&Source) -> Vec<Finding>; 8] = [
+const RULES: [fn(&Source) -> Vec<Finding>; 9] = [
     pure_engine,
     short_files,
     no_ignored_tests,
     no_allow,
     no_leftovers,
     no_conflicts,
+    narrow_transcripts,
     module_docs,
     no_paths_outside,
 ];
@@ -114,6 +117,25 @@ fn no_conflicts(source: &Source) -> Vec<Finding> {
     source.lines("no-conflicts", &source.text, |line| {
         let is_mark = line.starts_with(concat!("<<<<", "<<< ")) || line.starts_with(concat!(">>>>", ">>> "));
         is_mark.then(|| "the mark of a conflict; decide it".to_owned())
+    })
+}
+
+/// What a page shows of a terminal is folded, as a terminal does it: nobody scrolls a sentence sideways. Tables of Markdown,
+/// diagrams and commands cannot be folded.
+fn narrow_transcripts(source: &Source) -> Vec<Finding> {
+    if !source.path.ends_with(".md") {
+        return Vec::new();
+    }
+    let (mut in_block, mut in_transcript) = (false, false);
+    source.lines("narrow-transcripts", &source.text, |line| {
+        if let Some(language) = line.trim_start().strip_prefix("```") {
+            in_block = !in_block;
+            in_transcript = in_block && ["", "console", "text"].contains(&language);
+        }
+        let is_whole = line.starts_with(['|', '$']) || line.contains(['─', '│']);
+        let columns = line.chars().count();
+        (in_transcript && !is_whole && columns > COLUMNS)
+            .then(|| format!("{columns} columns; fold what the terminal shows before {COLUMNS}"))
     })
 }
 

@@ -77,7 +77,7 @@ impl Source {
         &self,
         rule: &'static str,
         text: &str,
-        check: impl Fn(&str) -> Option<String>,
+        mut check: impl FnMut(&str) -> Option<String>,
     ) -> Vec<Finding> {
         let found = text.lines().enumerate();
         let found = found.filter_map(|(at, line)| Some(self.finding(rule, at + 1, check(line)?)));

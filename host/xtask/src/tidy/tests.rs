@@ -65,6 +65,16 @@ fn no_merge_is_half_done() {
 }
 
 #[test]
+fn transcripts_are_narrow() {
+    let wide = "a ".repeat(61);
+    let page = |line: &str| format!("{wide}\n```\n{line}\n```\n{wide}\n```yaml\n{wide}\n```\n");
+    assert_eq!(broken("deploy/README.md", &page(&wide)), ["narrow-transcripts:4"]);
+    for line in ["a", &format!("$ {wide}"), &format!("| {wide}")] {
+        assert_eq!(broken("deploy/README.md", &page(line)), NONE);
+    }
+}
+
+#[test]
 fn files_are_short() {
     let long = "fn f() {}\n".repeat(500);
     assert_eq!(broken("host/driver/src/run.rs", &long), ["short-files:501"]);

@@ -177,9 +177,7 @@ fn with_everything() -> Planned {
         concern: Concern::ClosedBudget,
         pods: vec![running("web").id],
         budgets: vec!["shop/keep-web".to_owned()],
-        reason:
-            "budget shop/keep-web (minAvailable: 2) allows no eviction even when all its pods are healthy"
-                .to_owned(),
+        reason: "budget shop/keep-web (minAvailable: 2) blocks its pods even when all are healthy".to_owned(),
         change: "minAvailable: 2 -> 1, or replicas of StatefulSet web: 2 -> 3".to_owned(),
     };
     let answers = pods().into_iter().zip([refused, EvictAnswer::Accepted]);

@@ -194,7 +194,7 @@ fn pods_that_wait_for_the_same_are_counted_from_the_fourth_on() {
         "text":"it needs 8 healthy pods and has 8","pods":[["a",null],["b",null],["c",null],["d",null],["e",null]]}],"more":0}"#;
     let mut now = status(mark("id"), status_from_text(text));
     now.pods = ["a", "b", "c", "d", "e"].map(fixture::running).to_vec();
-    let why = "disruption budget web does not allow it: it needs 8 healthy pods and has 8";
+    let why = "budget web blocks it: it needs 8 healthy pods and has 8";
     let mut expected: Vec<_> = ["a", "b", "c"]
         .map(|pod| format!("waits    shop/{pod}: {why}"))
         .into();
