@@ -234,7 +234,7 @@ fn plan_shows_which_budgets_cover_the_pods_and_whether_they_allow_it_now() {
     let run = rig.run(&["plan", "worker-1"]);
     assert_eq!(run.code, Some(0), "{run:#?}");
     let expected = [
-        "budget shop/keep-cart covers 2 of these pods and allows 0 evictions now: it needs 2 healthy pods and has 2",
+        "budget shop/keep-cart blocks 2 of these pods now: it needs 2 healthy pods and has 2",
         "budget shop/keep-free covers 1 of these pods and allows 1 eviction now",
         "shop/two is covered by 2 budgets (one, other); the API server refuses its eviction until only one is left",
     ];

@@ -81,8 +81,8 @@ fn a_pod_behind_a_budget_is_deleted_before_the_deadline_and_the_drain_is_done() 
     assert_eq!(run.code, Some(0), "{run:#?}");
     for line in [
         "12s before the deadline: deletes remaining pods in shop, with a grace period of at most 1s",
-        "force    shop/web remained shortly before the deadline; deleted with a grace period of 1s: disruption \
-         budget keep-web blocks it",
+        "force    shop/web remained shortly before the deadline; deleted with a grace period of 1s: budget keep-web \
+         blocks it",
         "end      Drained in ",
         "force    1 pod deleted shortly before the deadline: shop/web",
     ] {
