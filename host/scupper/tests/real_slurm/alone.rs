@@ -87,20 +87,25 @@ async fn array(testbed: &Testbed) -> (Vec<(u64, String)>, String) {
     (tasks, last)
 }
 
-/// The task on this node is in this state, and all others run.
-fn only_there(testbed: &Testbed, tasks: &[(u64, String)], there: &str, state: &str) {
-    for (number, node) in tasks {
+/// The task on this node comes into this state, and all others run. One that is requeued completes first.
+async fn only_there(testbed: &Testbed, tasks: &[(u64, String)], there: &str, state: &str) {
+    let shown = |number: u64| {
         let shown = testbed.client(&["scontrol", "show", "job", &number.to_string()]);
         let own = shown
             .split("\n\n")
-            .find(|job| job.starts_with(&format!("JobId={number} ")))
-            .unwrap();
-        let is_as_meant = if node == there {
-            own.contains(&format!("JobState={state} "))
-        } else {
-            own.contains("JobState=RUNNING ") && own.contains(" Restarts=0 ")
-        };
-        assert!(is_as_meant, "{number} on {node}: {own}");
+            .find(|job| job.starts_with(&format!("JobId={number} ")));
+        own.unwrap().to_owned()
+    };
+    for (number, _) in tasks.iter().filter(|(_, node)| node == there) {
+        until(state, async || {
+            shown(*number).contains(&format!("JobState={state} "))
+        })
+        .await;
+    }
+    for (number, node) in tasks.iter().filter(|(_, node)| node != there) {
+        let own = shown(*number);
+        let runs = own.contains("JobState=RUNNING ") && own.contains(" Restarts=0 ");
+        assert!(runs, "{number} on {node}: {own}");
     }
 }
 
@@ -111,7 +116,7 @@ async fn a_task_is_ended_and_its_array_is_not() {
     };
     let (tasks, last) = array(&testbed).await;
     climb(&testbed, &last, &[SIGNALS], CANCELLED).await;
-    only_there(&testbed, &tasks, &last, "CANCELLED");
+    only_there(&testbed, &tasks, &last, "CANCELLED").await;
     assert_eq!(testbed.log("heard"), format!("{last}\n"));
 }
 
@@ -122,7 +127,7 @@ async fn a_task_is_requeued_and_its_array_is_not() {
     };
     let (tasks, last) = array(&testbed).await;
     let said = climb(&testbed, &last, &[("ladder", "60s requeue")], "1 job requeued").await;
-    only_there(&testbed, &tasks, &last, "PENDING");
+    only_there(&testbed, &tasks, &last, "PENDING").await;
     assert!(
         said.iter()
             .any(|said| said.starts_with("1 job requeued; 1 job on ")),
@@ -144,7 +149,7 @@ async fn in_driver_mode_a_task_is_ended_and_its_array_is_not() {
     let mut driver = node(&testbed, &config, json!({"sla": "35s"}), Vec::new()).await;
     driver.start().await;
     assert_eq!(driver.drain("drain").await, "Succeeded", "{}", driver.reported());
-    only_there(&testbed, &tasks, &last, "CANCELLED");
+    only_there(&testbed, &tasks, &last, "CANCELLED").await;
     assert_eq!(testbed.log("heard"), format!("{last}\n"));
     let said = format!("1 job cancelled ({last})");
     let events = driver.events("SlurmJobsCancelled");
@@ -165,12 +170,12 @@ async fn in_driver_mode_a_task_that_was_requeued_is_requeued_without_its_array()
     driver.start().await;
     for round in ["first", "second"] {
         assert_eq!(driver.drain(round).await, "Succeeded", "{}", driver.reported());
-        only_there(&testbed, &tasks, &last, "PENDING");
+        only_there(&testbed, &tasks, &last, "PENDING").await;
         let uncordon = driver.uncordon(&format!("after-{round}")).await;
         assert_eq!(uncordon, "Succeeded", "{}", driver.reported());
         testbed.start_now(&task);
         running(&testbed, 4).await;
-        only_there(&testbed, &tasks, &last, "RUNNING");
+        only_there(&testbed, &tasks, &last, "RUNNING").await;
     }
     let events = driver.events("SlurmJobsRequeued");
     let said = format!("1 job requeued ({last})");
