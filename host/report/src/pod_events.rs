@@ -155,7 +155,7 @@ fn event(request: &Request, reason: &Reason) -> NodeEvent {
 fn budget_event(request: &Request, pods: &[&PodRef]) -> NodeEvent {
     let named = named(pods.iter().map(|pod| pod.name.as_str()), MAX_NAMED_PODS);
     let note = format!(
-        "{} of node {} waits: this budget allows no eviction of {named}",
+        "{} of node {} waits: this budget blocks {named}",
         request.name, request.node
     );
     NodeEvent {
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!((event.reason.as_str(), repeated.times), ("BudgetExhausted", 1));
         assert_eq!(
             event.note,
-            "drain-worker-1 of node worker-1 waits: this budget allows no eviction of cart-2, cart-3"
+            "drain-worker-1 of node worker-1 waits: this budget blocks cart-2, cart-3"
         );
     }
 

@@ -23,7 +23,7 @@ fn a_budget_that_never_opens_is_refused_until_the_named_change_is_made() {
     assert_eq!(code, Some(5), "{text}");
     assert!(
         text.contains(&format!(
-            "  certain  budget {shop}/web (minAvailable: 1) allows no"
+            "  certain  budget {shop}/web (minAvailable: 1) blocks its pods"
         )),
         "{text}"
     );

@@ -25,7 +25,7 @@ async fn second_drains(testbed: &Testbed, rig: &DriverMode, drained: &str) {
         .unwrap();
     rig.begin_drain("cancelled");
     rig.until("it waits", || {
-        rig.reported().contains("shop/cart: disruption budget")
+        rig.reported().contains("shop/cart: budget")
     })
     .await;
     rig.cancel("cancelled").await;
