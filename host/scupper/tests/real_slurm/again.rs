@@ -24,10 +24,8 @@ async fn second_drains(testbed: &Testbed, rig: &DriverMode, drained: &str) {
         .apply(objects::budget("shop", "cart", &[("app", "cart")], 1))
         .unwrap();
     rig.begin_drain("cancelled");
-    rig.until("it waits", || {
-        rig.reported().contains("shop/cart: budget")
-    })
-    .await;
+    rig.until("it waits", || rig.reported().contains("shop/cart: budget"))
+        .await;
     rig.cancel("cancelled").await;
     assert_eq!((testbed.node().as_str(), rig.is_cordoned()), (drained, true));
     forget_the_last_event(rig);
