@@ -159,6 +159,19 @@ fn every_node() -> Vec<NodeStatus> {
             "maintenance is over: uncordon-back",
             ago(4_000),
         ),
+        // Uncordoned by others, with a driver and without one.
+        ended(
+            plain("uncordoned"),
+            "Uncordoned",
+            "the node was uncordoned and takes pods again",
+            ago(4_000),
+        ),
+        ended(
+            plain("drained-and-uncordoned"),
+            "DrainCompleted",
+            "drain d: 3 pods gone, 1 kept as planned",
+            ago(4_000),
+        ),
         // Nothing is to be said of these.
         ended(
             plain("back-long-ago"),
