@@ -207,7 +207,7 @@ pub const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
 impl Pod {
-    /// The finalizers that keep the pod after its end until somebody removes them.
+    /// The finalizers that keep the pod after its end until they are removed. A Job removes its own.
     pub fn lasting_finalizers(&self) -> impl Iterator<Item = &str> {
         let finalizers = self.finalizers.iter().map(String::as_str);
         finalizers.filter(|name| *name != JOB_TRACKING)

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use xtask::tidy::{self, Source};
+
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The text of a file of this repository.
@@ -56,15 +58,11 @@ fn the_chart_and_the_manifests_have_the_version_of_the_program() {
 #[test]
 fn the_pages_name_files_and_images_of_the_version_of_the_program() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let listed = Command::new("git")
-        .args(["ls-files", "*.md"])
-        .current_dir(&root)
-        .output()
-        .unwrap();
-    let pages = String::from_utf8(listed.stdout).unwrap();
     let mut named = 0;
-    for page in pages.lines() {
-        let text = text(page);
+    for Source { path: page, text, .. } in tidy::read(&root).unwrap() {
+        if !page.ends_with(".md") {
+            continue;
+        }
         for (at, name) in text.match_indices("scupper") {
             let rest = &text[at + name.len()..];
             let Some(version) = rest.strip_prefix(['-', ':', '_']) else {

@@ -1,5 +1,5 @@
 //! Plans the drains of several nodes before the first of them is cordoned. A node whose drain would be refused stays in
-//! service until its turn, and whoever drains learns at the beginning what the last of twenty nodes needs.
+//! service until its turn, and the operator learns at the start what the last of twenty nodes needs.
 
 use std::time::Duration;
 
@@ -17,14 +17,12 @@ const AT_ONCE: usize = 4;
 /// A plan that takes longer is made at the node's turn: the drains of the others begin.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// Those of the nodes whose drains would begin just now, and those of which that is not known. `refused` is told of each other
-/// one.
+/// Returns the nodes whose drains can begin now, and those that have no plan in time. The log names each other node.
 pub(super) async fn would_begin(
     cluster: &Cluster,
     session: &Session,
     clock: Clock,
     requests: Vec<Request>,
-    refused: impl Fn(&str, &Outcome),
 ) -> Vec<String> {
     let plan = async |request: Request| {
         let node = request.node.clone();
@@ -37,7 +35,11 @@ pub(super) async fn would_begin(
     let mut nodes = Vec::new();
     for (node, planned) in planned {
         match planned.map(|planned| planned.map(|dry_run| dry_run.result)) {
-            Ok(Ok(Err(outcome))) if outcome != Outcome::Drained => refused(&node, &outcome),
+            Ok(Ok(Err(outcome))) if outcome != Outcome::Drained => {
+                tracing::warn!(
+                    "node {node} is not cordoned yet, because its drain could not begin now: {outcome}"
+                );
+            }
             Ok(Err(error)) => {
                 tracing::warn!("{error}");
                 nodes.push(node);

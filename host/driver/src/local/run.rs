@@ -227,18 +227,13 @@ impl LocalDrains {
         }
     }
 
-    /// Those of the nodes whose drains would begin just now.
+    /// Returns the nodes whose drains can begin now.
     async fn would_begin(&self, nodes: &[String]) -> Vec<String> {
         let clock = self.options.clock;
         let now = clock.now();
         let request = |node: &String| self.new_request(&new_id(now), now, node);
         let requests = nodes.iter().map(request).collect();
-        let refused = |node: &str, outcome: &Outcome| {
-            tracing::warn!(
-                "node {node} is not cordoned yet, because its drain could not begin now: {outcome}"
-            );
-        };
-        plan_ahead::would_begin(&self.cluster, &self.session, clock, requests, refused).await
+        plan_ahead::would_begin(&self.cluster, &self.session, clock, requests).await
     }
 
     async fn cordon_ahead(&self, nodes: &[String]) -> CordonsAhead {

@@ -33,6 +33,14 @@ fn with_closed_budget(area: &Area, name: &str) -> String {
     namespace
 }
 
+/// The driver drains the node, and the budget holds it.
+fn is_held(area: &Area, name: &str, claimer: &Claimer) {
+    becomes(area, name, claimer, ["DrainInProgress", "DrainStarted"]);
+    until("the budget holds the driver", || {
+        claimer.log().contains("  waits  ")
+    });
+}
+
 /// kured and the node-maintenance-operator do the same: they cordon, evict and uncordon with kubectl's library.
 #[test]
 fn kubectl_drain_waits_for_nothing_that_holds_the_drain_that_its_cordon_starts() {
@@ -111,10 +119,7 @@ fn a_budget_holds_kubectl_drain_and_the_driver_alike() {
             .spawn()
             .unwrap(),
     );
-    becomes(&area, name, &claimer, ["DrainInProgress", "DrainStarted"]);
-    until("the budget holds the driver", || {
-        claimer.log().contains("  waits  ")
-    });
+    is_held(&area, name, &claimer);
     assert_eq!(pods_on(&area, name), 2);
     area.kubectl(&[
         "delete",
@@ -152,10 +157,7 @@ fn a_managed_upgrade_that_cordons_all_nodes_starts_all_drains_at_once_and_ends_t
         area.kubectl(&["cordon", name]);
     }
     for (name, claimer) in nodes.iter().zip(&claimers) {
-        becomes(&area, name, claimer, ["DrainInProgress", "DrainStarted"]);
-        until("the budget holds the driver", || {
-            claimer.log().contains("  waits  ")
-        });
+        is_held(&area, name, claimer);
     }
     let namespace = area.namespace("shop");
     let by_force = ["--all", "--force", "--grace-period=0", "--namespace", &namespace];
@@ -178,10 +180,7 @@ fn a_graceful_shutdown_ends_pods_behind_a_budget_and_the_drain_goes_on_after_it(
     let claimer = Claimer::start(&area.driver(), name, &area.kubeconfig(), &[]);
     area.kubectl(&["label", "node", name, LABEL]);
     area.kubectl(&["cordon", name]);
-    becomes(&area, name, &claimer, ["DrainInProgress", "DrainStarted"]);
-    until("the budget holds the driver", || {
-        claimer.log().contains("  waits  ")
-    });
+    is_held(&area, name, &claimer);
     let ready = |status: &str| {
         json!({"status": {"conditions": [{"type": "Ready", "status": status, "reason": "KubeletNotReady",
             "message": "node is shutting down"}]}})

@@ -47,12 +47,9 @@ async fn leaves_it_resumed(testbed: &Testbed) {
     assert_eq!(testbed.node(), "mixed none");
 }
 
-#[tokio::test]
-async fn in_driver_mode_reset_statistics_and_a_restart_in_order_override_no_operator_after_30_seconds() {
-    let Some(testbed) = Testbed::up("reset", &[]) else {
-        return;
-    };
-    let mut driver = node(&testbed, &[], json!({}), Vec::new()).await;
+/// A driver whose drain waits for a job.
+async fn waiting_for_a_job(testbed: &Testbed) -> DriverMode {
+    let mut driver = node(testbed, &[], json!({}), Vec::new()).await;
     driver.start().await;
     let job = testbed.submit(300, &[]);
     driver.begin_drain("drain");
@@ -60,6 +57,15 @@ async fn in_driver_mode_reset_statistics_and_a_restart_in_order_override_no_oper
     driver
         .until("it waits", || driver.reported().contains(&waits))
         .await;
+    driver
+}
+
+#[tokio::test]
+async fn in_driver_mode_reset_statistics_and_a_restart_in_order_override_no_operator_after_30_seconds() {
+    let Some(testbed) = Testbed::up("reset", &[]) else {
+        return;
+    };
+    let driver = waiting_for_a_job(&testbed).await;
     until("slurmctld has saved the drain", async || is_saved(&driver)).await;
     resume(&testbed);
     // A job that starts clears the reason.
@@ -89,14 +95,7 @@ async fn in_driver_mode_reset_statistics_override_no_operator() {
         let Some(testbed) = Testbed::up(&format!("reset-{suite}"), &["--suite", suite]) else {
             return;
         };
-        let mut driver = node(&testbed, &[], json!({}), Vec::new()).await;
-        driver.start().await;
-        let job = testbed.submit(300, &[]);
-        driver.begin_drain("drain");
-        let waits = format!("waits for job {job}: ");
-        driver
-            .until("it waits", || driver.reported().contains(&waits))
-            .await;
+        let driver = waiting_for_a_job(&testbed).await;
         // Before a look that would only see our reason.
         testbed.client(&["sdiag", "--reset"]);
         resume(&testbed);

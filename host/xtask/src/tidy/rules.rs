@@ -120,8 +120,7 @@ fn no_conflicts(source: &Source) -> Vec<Finding> {
     })
 }
 
-/// What a page shows of a terminal is folded, as a terminal does it: nobody scrolls a sentence sideways. Tables of Markdown,
-/// diagrams and commands cannot be folded.
+/// Terminal output on a page fits without scrolling sideways. Markdown tables, diagrams and commands are exempt.
 fn narrow_transcripts(source: &Source) -> Vec<Finding> {
     if !source.path.ends_with(".md") {
         return Vec::new();

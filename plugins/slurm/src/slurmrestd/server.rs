@@ -142,8 +142,8 @@ impl<'a> Server<'a> {
         start.is_some_and(|start| !self.has_loaded_before(start))
     }
 
-    /// Whether slurmctld had loaded its partitions before this time, and nobody has changed them since: then it was only its
-    /// statistics that began. Before v0.0.42, slurmrestd cannot say.
+    /// Whether slurmctld's partitions have not changed since this time. It loads them when it starts, so only its statistics
+    /// began then. Before v0.0.42, slurmrestd cannot say.
     fn has_loaded_before(&self, start: u64) -> bool {
         let version = self.version.unwrap_or(OLDEST);
         // It may take both times in one second.
