@@ -232,12 +232,13 @@ impl Directory {
             .filter_map(|path| {
                 let meta = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
                 let changed = meta.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
-                Some((Time::from_millis(0) + changed, meta.len(), path))
+                // Of those that ended in one tick of the file system's clock, the one that began first is the oldest.
+                Some((Time::from_millis(0) + changed, path, meta.len()))
             })
             .collect();
         kept.sort();
-        let (mut number, mut bytes) = (kept.len(), kept.iter().map(|(_, bytes, _)| bytes).sum::<u64>());
-        for (changed, size, path) in &kept {
+        let (mut number, mut bytes) = (kept.len(), kept.iter().map(|(_, _, bytes)| bytes).sum::<u64>());
+        for (changed, path, size) in &kept {
             let is_old = now.since(*changed) > limits.age;
             if !is_old && number <= limits.number && bytes <= limits.bytes {
                 return;

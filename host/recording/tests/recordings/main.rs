@@ -352,6 +352,36 @@ fn the_oldest_go_and_the_open_stay() {
     assert!(foreign.iter().all(|path| path.exists()));
 }
 
+#[test]
+fn of_those_that_ended_in_one_tick_of_the_clock_the_first_begun_goes_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let limits = Limits {
+        number: 2,
+        age: Duration::MAX,
+        ..Limits::default()
+    };
+    let directory = Directory::new(dir.path().to_owned(), Some(limits));
+    let process = busy();
+    let name = |second: u64| {
+        let node = &process.request.node;
+        format!("{node}.20270115T08000{second}000Z.drain.jsonl.gz")
+    };
+    for (second, content) in [(1, "the longer of the two"), (2, "shorter")] {
+        let path = dir.path().join(name(second));
+        fs::write(&path, content).unwrap();
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(1))
+            .unwrap();
+    }
+    end(RecordingTarget::Directory(directory.clone()).begin(|| Header {
+        wall: Time::from_millis(1_800_000_003_000),
+        ..header(&process)
+    }));
+    let left = directory.files().unwrap();
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert_eq!(left[0], dir.path().join(name(2)));
+}
+
 /// `format-2.jsonl` was recorded by a drain in the demo. Where this fails, the format has changed: give it a new number, and
 /// record the file anew.
 #[test]
