@@ -1,7 +1,8 @@
 //! Refused reads that a drain can do without.
 //!
 //! An API server that has just restarted refuses requests for some seconds, so a refusal (401, 403) is retried before it
-//! counts. A driver that lacks a right for good waits once, not in each of its drains.
+//! counts. One that fails in between may be restarting again. A driver that lacks a right for good waits once, not in each
+//! of its drains.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,6 +33,15 @@ impl OptionalReads {
         let mut refused = self.refused();
         let since = refused.entry(what.to_owned()).or_insert_with(Instant::now);
         since.elapsed() < self.patience
+    }
+
+    /// The read failed otherwise. If the refusal does not count yet, what comes now is the start of another API server.
+    pub(super) fn failed(&self, what: &str) {
+        if let Some(since) = self.refused().get_mut(what)
+            && since.elapsed() < self.patience
+        {
+            *since = Instant::now();
+        }
     }
 
     /// The API server has answered the read.
@@ -67,5 +77,21 @@ mod tests {
         reads.succeeded("budgets");
         assert!(!reads.is_refused("budgets"));
         assert!(reads.may_pass("budgets"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn another_fault_begins_the_time_anew_unless_the_refusal_counts_already() {
+        let reads = OptionalReads::new(OPTIONAL_READ_PATIENCE);
+        reads.failed("budgets");
+        assert!(!reads.is_refused("budgets"));
+        assert!(reads.may_pass("budgets"));
+        tokio::time::advance(OPTIONAL_READ_PATIENCE - Duration::from_millis(1)).await;
+        reads.failed("budgets");
+        tokio::time::advance(OPTIONAL_READ_PATIENCE - Duration::from_millis(1)).await;
+        assert!(reads.may_pass("budgets"));
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(!reads.may_pass("budgets"));
+        reads.failed("budgets");
+        assert!(!reads.may_pass("budgets"));
     }
 }

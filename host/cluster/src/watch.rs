@@ -268,6 +268,9 @@ impl<T: WatchedObject, U, S: Sieve<T>> Watch<T, U, S> {
         if self.requests.optional() && matches!(fault, WatchBreak::Forbidden(_)) {
             self.pauses = self.pauses.min(MOST_SOON);
         }
+        if matches!(fault, WatchBreak::Failed(_)) {
+            self.optional_reads.failed(&path);
+        }
         match fault {
             WatchBreak::Expired => tracing::debug!(path, "watch is too old, listing anew"),
             WatchBreak::NoSuchField => {

@@ -312,6 +312,33 @@ async fn budgets_that_are_refused_for_a_moment_stay_as_they_were() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn budgets_stay_as_they_were_while_an_api_server_is_restarted_again_and_again() {
+    let (cluster, mut server) = cluster();
+    let mut feed = Feed::of(cluster.watch("n1"));
+    let (call, _quiet) = budgets_only(&mut server, &mut feed).await;
+    forbid(call);
+    let (event, budgets) = tokio::join!(feed.next(), granted(&mut server, "6"));
+    assert!(matches!(event, Event::Budgets(budgets) if budgets.len() == 1));
+    budgets.break_off();
+    let start = Instant::now();
+    for _ in 0..4 {
+        let since = Instant::now();
+        while since.elapsed() < Duration::from_secs(5) {
+            forbid(server.next().await);
+        }
+        server.next().await.fail(500, "InternalError", "shutting down");
+    }
+    let (event, _budgets) = tokio::join!(feed.next(), granted(&mut server, "7"));
+    assert!(
+        matches!(&event, Event::Budgets(budgets) if budgets.len() == 1),
+        "{event:?}"
+    );
+    assert!(start.elapsed() > Duration::from_secs(20), "{:?}", start.elapsed());
+    feed.stop().await;
+    server.finish(cluster).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn budgets_that_we_may_not_read_count_as_none() {
     let (cluster, mut server) = cluster();
     let since = Instant::now();
