@@ -83,6 +83,11 @@ impl<'a> PossiblePods<'a> {
     }
 }
 
+/// How many replicas a workload should have instead.
+pub(super) fn replicas_change(kind: &str, name: &str, now: u32, then: u32) -> String {
+    format!("replicas of {kind} {name}: {now} -> {then}")
+}
+
 /// So many percent of the pods, rounded up as the disruption controller does.
 pub(super) fn share(percent: u32, pods: u32) -> u32 {
     let share = (u64::from(percent) * u64::from(pods)).div_ceil(100);
@@ -106,8 +111,8 @@ pub(super) fn opening(limit: BudgetLimit, expected: u32, possible: Option<&Possi
     if let Some((owner, replicas)) = possible.and_then(PossiblePods::only)
         && let Some(more) = replicas_to_open(limit, pods, replicas)
     {
-        let Owner { kind, name, .. } = owner;
-        change.push_str(&format!(", or replicas of {kind} {name}: {replicas} -> {more}"));
+        let more = replicas_change(&owner.kind, &owner.name, replicas, more);
+        change.push_str(&format!(", or {more}"));
     }
     change
 }

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::arithmetic::{PossiblePods, opening};
+use crate::arithmetic::{PossiblePods, opening, replicas_change};
 use crate::{Certainty, Concern, Finding, Input};
 use scupper_engine::{Amount, Budget, BudgetLimit, GoverningBudget, Pod, UnhealthyPods};
 
@@ -89,6 +89,19 @@ pub fn what_opens(budget: &Budget) -> Option<BudgetChange> {
         change: change(budget, limit, None),
         more_replicas: missing.map(|missing| missing.saturating_add(1)),
     })
+}
+
+impl BudgetChange {
+    /// The same for a budget of one workload with so many replicas, as findings say it.
+    pub fn of_workload(&self, kind: &str, name: &str, replicas: u32) -> String {
+        match self.more_replicas {
+            None => self.change.clone(),
+            Some(more) => {
+                let more = replicas_change(kind, name, replicas, replicas.saturating_add(more));
+                format!("{}, or {more}", self.change)
+            }
+        }
+    }
 }
 
 impl fmt::Display for BudgetChange {

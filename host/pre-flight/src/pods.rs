@@ -6,6 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use crate::arithmetic::replicas_change;
 use crate::namespace::{NamespaceState, Top};
 use crate::{Concern, Finding, Input, likely};
 use scupper_engine::{HumanDuration, Pod, PodRef, Uid};
@@ -102,7 +103,7 @@ fn single_replicas(input: &Input<'_>, leaving: &[&Pod], findings: &mut Vec<Findi
         let (kind, name) = (&owner.kind, &owner.name);
         let reason =
             format!("the pod is the only one of {kind} {name}, which is down until its replacement is ready");
-        let change = format!("replicas of {kind} {name}: 1 -> 2");
+        let change = replicas_change(kind, name, 1, 2);
         findings.push(likely(
             Concern::SingleReplica,
             Vec::from([pod.id.clone()]),

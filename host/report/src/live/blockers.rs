@@ -57,7 +57,7 @@ impl<'a> Blockers<'a> {
             WaitsFor::Pod(_, reason) => Some(reason.name()),
         });
         let mut lines: Vec<BlockerLine> = Vec::new();
-        for line in worth.into_iter().map(|wait| BlockerLine::of(wait, now)) {
+        for line in worth.into_iter().map(|wait| BlockerLine::of(wait, node, now)) {
             match lines.iter_mut().find(|known| known.is_like(&line)) {
                 Some(known) => known.add(line),
                 None => lines.push(line),
@@ -144,7 +144,7 @@ const fn rank(wait: &WaitsFor) -> u8 {
 }
 
 impl BlockerLine {
-    fn of(wait: &WaitsFor, now: Time) -> Self {
+    fn of(wait: &WaitsFor, node: &NodeSnapshot, now: Time) -> Self {
         let (who, word, facts, group) = match wait {
             WaitsFor::Hook(hook, of) => (
                 format!("hook {}", one_line(&hook.policy)),
@@ -158,8 +158,10 @@ impl BlockerLine {
                 let (who, facts) = match reason {
                     Reason::BudgetExhausted { budget, .. } if group.is_budget => {
                         let known = format!("budget {} blocks it: ", one_line(budget));
+                        let opens = node.closed.get(&(pod.namespace.clone(), budget.clone()));
+                        let opens = opens.map_or(String::new(), |change| format!(" ({})", one_line(change)));
                         let budget = one_line(&format!("{}/{budget}", pod.namespace));
-                        (format!("budget {budget}"), text.replacen(&known, "", 1))
+                        (format!("budget {budget}"), text.replacen(&known, "", 1) + &opens)
                     }
                     _ => (one_line(&pod.to_string()), text),
                 };

@@ -1,11 +1,12 @@
 //! The progress of one node during an operation, whichever process runs it: from the engine's notices, or from the API
 //! server's state if another process drains.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use scupper_api::{ClaimStatus, LifecycleEvent};
-use scupper_engine::{Drain, Notice, Phase, PodRef, Reason, Time, Uid};
+use scupper_engine::{Budget, Drain, Notice, Phase, PodRef, Reason, Time, Uid};
+use scupper_pre_flight::what_opens;
 
 use crate::drain_status::{
     Estimate, HookStatus, StatusBuilder, VolumesStatus, WaveStatus, open_hooks, subject_text,
@@ -29,6 +30,8 @@ pub(super) struct NodeSnapshot {
     pub(super) pods: Option<(usize, usize)>,
     pub(super) wave: Option<WaveStatus>,
     pub(super) waits_for: Vec<WaitsFor>,
+    /// The budgets that waiting cannot open, by namespace and name, each with the change that opens it.
+    pub(super) closed: BTreeMap<(String, String), String>,
 }
 
 /// A blocker of the node.
@@ -121,6 +124,7 @@ impl NodeProgress {
             pods,
             wave: view.wave.filter(|_| drain.phase() == Phase::Evicting),
             waits_for,
+            closed: closed(drain.budgets()),
         };
         self.facts = Source::Engine(now, snapshot);
     }
@@ -152,6 +156,7 @@ impl NodeProgress {
             pods: None,
             wave: None,
             waits_for: Vec::new(),
+            closed: BTreeMap::new(),
         }
     }
 
@@ -200,6 +205,7 @@ impl NodeProgress {
                 .and_then(|view| view.wave.clone())
                 .filter(|_| phase == Phase::Evicting),
             waits_for,
+            closed: closed(&status.budgets),
             ..self.without_facts(words.to_owned())
         }
     }
@@ -238,6 +244,14 @@ impl NodeProgress {
         let of = self.leaving.len() + self.unseen + without_room;
         (self.planned && of > 0).then(|| (of - still - without_room, of))
     }
+}
+
+fn closed<'a>(budgets: impl IntoIterator<Item = &'a Budget>) -> BTreeMap<(String, String), String> {
+    let opening = budgets.into_iter().filter_map(|budget| {
+        let key = (budget.namespace.clone(), budget.name.clone());
+        Some((key, what_opens(budget)?.to_string()))
+    });
+    opening.collect()
 }
 
 #[cfg(test)]

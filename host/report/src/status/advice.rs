@@ -105,22 +105,23 @@ fn of_budget(namespace: &str, name: &str, blocking: Option<&Budget>, workload: O
              not ready"
         );
     };
-    let replicas = workload.zip(opening.more_replicas).and_then(|(workload, more)| {
+    // Of the pods of one workload only, it is known how many replicas that should have.
+    let only = workload.and_then(|workload| {
         let (_, wanted) = workload.ready?;
-        let is_whole = i64::from(wanted) == i64::from(budget.expected_pods);
-        let kind = workload.kind.to_lowercase();
-        let is_scaled = ["deployment", "replicaset"].contains(&kind.as_str());
-        (is_whole && is_scaled).then(|| {
-            let (name, all) = (one_line(&workload.name), wanted.saturating_add(more));
-            format!("kubectl -n {namespace} scale {kind} {name} --replicas {all}")
-        })
+        (i64::from(wanted) == i64::from(budget.expected_pods)).then_some((workload, wanted))
     });
-    match replicas {
-        Some(scale) => format!(
-            "{scale}    # {CLOSED}; so add replicas (an autoscaler undoes that), or {}",
-            opening.change
+    let Some((workload, wanted)) = only else {
+        return format!("{describe}    # {CLOSED}: {opening}");
+    };
+    let (kind, name) = (&workload.kind, one_line(&workload.name));
+    let change = opening.of_workload(kind, &name, wanted);
+    match opening.more_replicas {
+        Some(more) if ["Deployment", "ReplicaSet"].contains(&kind.as_str()) => format!(
+            "kubectl -n {namespace} scale {} {name} --replicas {}    # {CLOSED}: {change} (an autoscaler undoes that)",
+            kind.to_lowercase(),
+            wanted.saturating_add(more)
         ),
-        None => format!("{describe}    # {CLOSED}: {opening}"),
+        _ => format!("{describe}    # {CLOSED}: {change}"),
     }
 }
 
@@ -276,12 +277,15 @@ mod tests {
         assert_eq!(
             advice(least(2), 2, Some(&workload("Deployment", 2))),
             "kubectl -n shop scale deployment web --replicas 3    # the budget blocks its pods even when all are \
-             healthy; so add replicas (an autoscaler undoes that), or minAvailable: 2 -> 1"
+             healthy: minAvailable: 2 -> 1, or replicas of Deployment web: 2 -> 3 (an autoscaler undoes that)"
         );
         // Nothing that one could scale, or pods of other workloads as well.
-        for other in [workload("StatefulSet", 2), workload("Deployment", 1)] {
+        for (other, change) in [
+            (workload("StatefulSet", 2), "replicas of StatefulSet web: 2 -> 3"),
+            (workload("Deployment", 1), "1 more replica"),
+        ] {
             let text = advice(least(2), 2, Some(&other));
-            assert!(text.starts_with(closed), "{text}");
+            assert_eq!(text, format!("{closed}minAvailable: 2 -> 1, or {change}"));
         }
         let waits = next(least(2), 3);
         assert!(

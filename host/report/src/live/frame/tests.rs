@@ -1,5 +1,7 @@
 //! Frames of every size.
 
+use std::collections::BTreeMap;
+
 use scupper_engine::{HookPhase, Reason, Subject, WaitingOn};
 
 use super::*;
@@ -23,6 +25,7 @@ fn node(name: &str, waits_for: Vec<WaitsFor>) -> NodeSnapshot {
             of: 2,
         }),
         waits_for,
+        closed: BTreeMap::new(),
     }
 }
 
@@ -131,13 +134,19 @@ fn pods_of_which_the_same_is_to_be_said_have_one_line() {
         held("web-0", ending(1_012_000)),
         held("z", turn()),
     ];
+    let cart = ("shop".to_owned(), "cart".to_owned());
+    let closed = BTreeMap::from([(cart, "minAvailable: 2 -> 1, or 1 more replica".to_owned())]);
+    let node = NodeSnapshot {
+        closed,
+        ..node("worker-1", waits_for)
+    };
     shows(
-        &[node("worker-1", waits_for)],
+        &[node],
         (0, 1),
         room(130, 24),
         &[
             "worker-1  evicting  [#######-------------] 3/8 gone  wave 1/2 web  1m11s, 4m48s left",
-            "  budget shop/cart      blocks 3 pods  it needs 2 healthy pods and has 2",
+            "  budget shop/cart      blocks 3 pods  it needs 2 healthy pods and has 2 (minAvailable: 2 -> 1, or 1 more replica)",
             "  shop/db-0 and 1 more  Terminating    terminating, 13s of its grace period left",
             "  shop/web-0            Terminating    terminating, 12s of its grace period left",
             "  and 1 more: WaveNotStarted",
