@@ -12,6 +12,8 @@ const NARROW: usize = 24;
 /// What stands before a command to type, and between a command and what is said of it.
 const COMMANDS: [&str; 2] = ["next: ", "do: "];
 const COMMENT: &str = "    # ";
+/// What a second command begins with, which may be what a comment ends with.
+const SECOND: [&str; 2] = [": kubectl ", ": scupper "];
 /// Number of cells of a progress bar.
 const CELLS: usize = 20;
 
@@ -106,13 +108,16 @@ fn command_place(line: &str) -> Option<usize> {
 }
 
 /// A command too wide for the screen: what is said of it stands below it. Each of these lines is a comment, so that all can be
-/// copied.
+/// copied. A command at its end stays as it is, too.
 fn commented(line: &str, columns: usize, place: usize) -> Vec<String> {
     let Some((command, comment)) = line.split_once(COMMENT) else {
         return vec![line.to_owned()];
     };
     let sign = format!("{}# ", " ".repeat(place.min(columns / 4)));
-    let comment = fold_to(comment, columns.saturating_sub(sign.len()), 0);
+    let second = SECOND.iter().find_map(|begins| comment.find(*begins));
+    let (comment, second) = comment.split_at(second.map_or(comment.len(), |colon| colon + 1));
+    let mut comment = fold_to(comment, columns.saturating_sub(sign.len()), 0);
+    comment.extend((!second.is_empty()).then(|| second.trim_start().to_owned()));
     let comment = comment.iter().map(|line| format!("{sign}{line}"));
     std::iter::once(command.to_owned()).chain(comment).collect()
 }
@@ -266,6 +271,18 @@ mod tests {
                 "          keep-web",
                 "           # it allows an eviction once",
                 "           # another pod is ready elsewhere",
+            ]
+        );
+        let two = format!(
+            "{command}    # its owner must do it; if that is gone: kubectl -n shop patch pod web --type=merge"
+        );
+        assert_eq!(
+            fold_text(&two, 50),
+            [
+                command,
+                "            # its owner must do it; if that is",
+                "            # gone:",
+                "            # kubectl -n shop patch pod web --type=merge",
             ]
         );
         let pod = "    shop/web  BudgetExhausted  budget web does not allow it";

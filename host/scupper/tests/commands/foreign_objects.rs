@@ -87,24 +87,54 @@ fn another_events_success_is_not_this_ones() {
     until("only the other event is there", || rig.objects(EVENTS).len() == 1);
 }
 
-/// One additional event disturbs neither a terminal that drains the node nor an event that is claimed for it.
+/// A pod comes after the plan of a drain that a terminal carries out or that a cordon has asked for: it leaves with the
+/// drain that was asked for meanwhile.
 #[test]
-fn nothing_is_handed_over_beside_another_drain() {
+fn a_drain_begins_when_the_one_that_is_under_way_has_ended() {
+    for first in ["command drain-worker-1", "cordon cordon-worker-1"] {
+        let rig = Rig::new();
+        let _agent = Agent::start(&rig, false);
+        rig.apply(rig.pod("stuck", "worker-1").stuck());
+        let local = (first != "cordon cordon-worker-1").then(|| {
+            let mut local = rig.start(&asks("drain", &["--local"]));
+            local.prints("evict    shop/stuck");
+            local
+        });
+        if local.is_none() {
+            let edit = |node: &mut serde_json::Value| {
+                node["metadata"]["labels"] = json!({"scupper.dev/drain-on-cordon": "true"});
+                node["spec"]["unschedulable"] = json!(true);
+            };
+            rig.inside(|| rig.api.store().edit("nodes", "", "worker-1", edit))
+                .unwrap();
+            until("it is under way", || rig.mark("worker-1").is_some());
+        }
+        let mut drain = rig.start(&asks("drain", &[]));
+        drain.prints(&format!("queued   behind {first}: begins when that ends"));
+        let run = rig.run(&asks("uncordon", &[]));
+        assert_eq!(run.code, Some(5), "{run:#?}");
+        let busy = format!(", for {first}; ");
+        assert!(
+            run.stderr.contains("another process works on node worker-1: ") && run.stderr.contains(&busy),
+            "{run:#?}"
+        );
+        rig.apply(rig.pod("late", "worker-1"));
+        rig.api.store().delete("pods", "shop", "stuck").unwrap();
+        if let Some(local) = local {
+            assert_eq!(local.ended().code, Some(0));
+        }
+        let run = drain.ended();
+        assert_eq!(run.code, Some(0), "{run:#?}");
+        assert!(rig.pods().is_empty(), "{run:#?}");
+        let mark = rig.mark("worker-1").unwrap();
+        assert_eq!(mark["by"], json!("LifecycleEvent"), "{mark}");
+    }
+}
+
+#[test]
+fn nothing_is_handed_over_beside_another_drivers_drain() {
     let rig = Rig::new();
     let _agent = Agent::start(&rig, false);
-    rig.apply(rig.pod("stuck", "worker-1").stuck());
-    let mut local = rig.start(&asks("drain", &["--local"]));
-    local.prints("evict    shop/stuck");
-    let run = rig.run(&asks("drain", &[]));
-    assert_eq!(run.code, Some(5), "{run:#?}");
-    assert!(
-        run.stderr.contains("another process works on node worker-1: ")
-            && run.stderr.contains(", for command drain-worker-1; "),
-        "{run:#?}"
-    );
-    assert!(rig.objects(EVENTS).is_empty(), "{run:#?}");
-    rig.api.store().delete("pods", "shop", "stuck").unwrap();
-    assert_eq!(local.ended().code, Some(0));
     rig.apply(json!({
         "apiVersion": "lifecycle.k8s.io/v1alpha1", "kind": "LifecycleEvent", "metadata": {"name": "theirs"},
         "spec": {"transitionName": "another.example", "bindingNode": "worker-1"},

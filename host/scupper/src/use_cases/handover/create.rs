@@ -207,8 +207,9 @@ impl HandOver<'_> {
         })
     }
 
-    /// Fails if another process drains the node, or an uncordon would lift a foreign cordon. A driver takes over what a
-    /// command has abandoned: the cordon, and what policies must undo. `Some`: a driver does already what is wanted.
+    /// Fails if another process works on the node, or an uncordon would lift a foreign cordon. A drain waits for another
+    /// drain. A driver takes over what a command has abandoned: the cordon, and what policies must undo. `Some`: a driver
+    /// does already what is wanted.
     async fn check(
         &self,
         node: &str,
@@ -245,12 +246,17 @@ impl HandOver<'_> {
                 Intent::Uncordon if keeps_cordon => keeping_cordon(mark),
                 Intent::Uncordon => "its driver gives the node back",
             };
-            if draining_process(&mut leases, node, mark, does).await == DrainingProcess::Gone {
-                if keeps_cordon {
+            match draining_process(&mut leases, node, mark, does).await {
+                DrainingProcess::Gone if keeps_cordon => {
                     let node = node.to_owned();
                     return Err(DriverError::from(LocalError::ForeignCordon { node }).into());
                 }
-                return Ok(None);
+                DrainingProcess::Gone => return Ok(None),
+                // Its driver begins when that ends, which `StatusDiff` says. It may have left pods that are to leave now.
+                DrainingProcess::Alive if (intent, mark.intent) == (Intent::Drain, Intent::Drain) => {
+                    return Ok(None);
+                }
+                DrainingProcess::Alive | DrainingProcess::Unknown => {}
             }
         }
         occupancy
