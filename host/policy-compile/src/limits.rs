@@ -23,6 +23,10 @@ pub(crate) const NATIVE_BYTES: u64 = 256 * 1024 * 1024;
 
 const MIB: u64 = 1024 * 1024;
 
+/// A policy in Python takes half a minute. Where the compiler itself is not optimised, as in a demo's build, it takes five
+/// times as long.
+const CPU_SECONDS: u64 = if cfg!(debug_assertions) { 299 } else { 59 };
+
 /// With less memory than this, compiling is not attempted: the smallest policies need as much.
 const LEAST_MEMORY: u64 = 32 * MIB;
 
@@ -65,8 +69,7 @@ impl Default for CompileLimits {
         Self {
             // A policy in Python takes 450 MB to compile.
             address_space: 4096 * MIB,
-            // It takes half a minute.
-            cpu_seconds: 59,
+            cpu_seconds: CPU_SECONDS,
             native_bytes: NATIVE_BYTES,
             // For a hanging child only. It has a low priority, so on a busy node it mostly waits: what it uses is limited
             // by its CPU time.
