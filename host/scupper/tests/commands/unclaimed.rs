@@ -60,6 +60,33 @@ fn an_event_that_no_driver_claims_is_deleted() {
     assert_eq!(rig.pods(), ["web"]);
 }
 
+/// A driver was at another drain, and its process is gone.
+#[test]
+fn a_drain_behind_one_that_nobody_carries_out_is_withdrawn() {
+    let rig = Rig::new();
+    let agent = Agent::start(&rig, false);
+    rig.apply(rig.pod("stuck", "worker-1").stuck());
+    let edit = |node: &mut serde_json::Value| {
+        node["metadata"]["labels"] = json!({"scupper.dev/drain-on-cordon": "true"});
+        node["spec"]["unschedulable"] = json!(true);
+    };
+    rig.inside(|| rig.api.store().edit("nodes", "", "worker-1", edit))
+        .unwrap();
+    until("it is under way", || rig.mark("worker-1").is_some());
+    let _kubelet = agent.without_driver();
+    let run = rig.run(&asks("drain", &["--claim-timeout", "3s"]));
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    for words in [
+        "queued   behind cordon cordon-worker-1: begins when that ends",
+        "cordon cordon-worker-1 has no process that carries it out",
+        "nothing was begun",
+    ] {
+        assert!(run.stdout.contains(words), "{words}: {run:#?}");
+    }
+    assert_eq!(json!(rig.objects(EVENTS)), json!([]));
+    assert_eq!(rig.pods(), ["stuck"]);
+}
+
 /// Otherwise a driver that starts hours later would drain the node.
 #[test]
 fn what_no_driver_claimed_is_withdrawn_also_where_the_api_server_fails_at_first() {

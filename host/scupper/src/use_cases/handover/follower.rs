@@ -16,6 +16,7 @@ use super::{HandOverEnd, HandOverError};
 use scupper_cluster::{ObservedEvent, ReadError};
 use scupper_driver::POLICY_ACTION;
 use scupper_driver::pre_flight::RefusedSince;
+use scupper_lease::LeaseReader;
 use scupper_report::{CordonLeft, FollowEvent, NodeLeft, NodeStatus, PolicyMessage, is_done};
 
 /// How often to read what a watch may not show.
@@ -75,6 +76,8 @@ pub(super) struct Follower<'a> {
     timer: Option<Instant>,
     /// When to say that no driver has claimed it; `None`: it was said.
     silence: Option<Instant>,
+    /// Whether the process is alive for which the request waits.
+    leases: LeaseReader,
     /// The node as it was seen last.
     last: Option<NodeStatus>,
 }
@@ -124,6 +127,11 @@ impl<'a> Follower<'a> {
             refused: RefusedSince::default(),
             timer: (!is_joined).then(|| Instant::now() + hand_over.options.claim_timeout),
             silence: (!is_joined).then(|| Instant::now() + SILENCE),
+            leases: LeaseReader::new(
+                hand_over.cluster.clone(),
+                options.lease_namespace.clone(),
+                options.clock,
+            ),
             last: first,
         }
     }
@@ -154,6 +162,10 @@ impl<'a> Follower<'a> {
                 }
                 () = sleep_until(look) => {
                     self.look = Instant::now() + LOOK;
+                    if self.stage == ClaimStage::Requested && self.diff.is_queued() {
+                        // Only what is looked at again and again shows that a process is gone.
+                        self.leases.is_abandoned(self.node).await;
+                    }
                     if let Some(last) = self.read_event().await? {
                         self.observe_last_changes(&mut statuses).await;
                         return Ok(self.ended(last).await);
@@ -303,13 +315,24 @@ impl<'a> Follower<'a> {
     async fn overdue(&mut self) -> Result<Option<HandOverEnd>, HandOverError> {
         let within = self.hand_over.options.claim_timeout;
         match &self.stage {
-            // Its driver is there, and at something else.
-            ClaimStage::Requested if self.diff.is_queued() => self.timer = Some(Instant::now() + within),
             ClaimStage::Requested => {
-                let why = format!(
-                    "not claimed within {within:?}; is driver {} running on {}? --local drains from here",
-                    self.hand_over.options.driver, self.node
-                );
+                let driver = &self.hand_over.options.driver;
+                let why = match self.diff.queued_behind() {
+                    Some(behind) if self.leases.is_abandoned(self.node).await => format!(
+                        "{behind} has no process that carries it out; is driver {driver} running on {0}? to see it: scupper \
+                         status {0}",
+                        self.node
+                    ),
+                    // Its driver is there, and at something else.
+                    Some(_) => {
+                        self.timer = Some(Instant::now() + within);
+                        return Ok(None);
+                    }
+                    None => format!(
+                        "not claimed within {within:?}; is driver {driver} running on {}? --local drains from here",
+                        self.node
+                    ),
+                };
                 self.take_back(HandOverEnd::NotTaken, &why).await?;
             }
             ClaimStage::Taken => {

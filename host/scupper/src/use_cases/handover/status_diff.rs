@@ -97,6 +97,11 @@ impl StatusDiff {
         self.behind.is_some()
     }
 
+    /// What is done first: `LifecycleEvent drain-worker-1-x7d2p`.
+    pub(super) fn queued_behind(&self) -> Option<&str> {
+        self.behind.as_deref()
+    }
+
     /// Whether something else is done at the node before this one may begin.
     fn of_queue(&mut self, event: &LifecycleEvent, status: &NodeStatus, diff: &mut Vec<FollowEvent>) -> bool {
         let behind = ahead_of(event, status);
