@@ -76,6 +76,11 @@ impl Registration {
                     "the kubelet refuses this driver; it will try again"
                 );
             }
+            Self::Silent if options.claimant == Claimant::Driver => tracing::info!(
+                driver,
+                registry = %options.registry_dir().display(),
+                "no kubelet has looked at our registration socket: the driver claims the LifecycleEvents of its node itself"
+            ),
             Self::Silent => tracing::warn!(
                 driver,
                 registry = %options.registry_dir().display(),

@@ -39,8 +39,8 @@ pub(super) fn found(
         return vec![Finding::note(
             SUBJECT,
             format!("no LifecycleTransition of driver {driver} is published"),
-            "is it installed? kubectl -n scupper get daemonset scupper; by hand: scupper kubelet-plugin; if it runs, its \
-             log says why it cannot publish them"
+            "one that has just started publishes them within seconds; is it installed? kubectl -n scupper get daemonset \
+             scupper; if it runs, its log says why it cannot publish them"
                 .to_owned(),
         )];
     }
