@@ -72,7 +72,7 @@ pub(super) fn open_by_one<'a>(input: &Input<'a>) -> impl Iterator<Item = &'a Bud
 pub struct BudgetChange {
     /// A change of the budget, such as `minAvailable: 3 -> 2`.
     pub change: String,
-    /// More replicas that do the same; `None`: of a percentage they do not help.
+    /// More replicas that do the same; `None`: they do not help, or how many is not known, as of a percentage.
     pub more_replicas: Option<u32>,
 }
 

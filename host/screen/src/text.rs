@@ -72,7 +72,7 @@ pub fn fold(line: &str, columns: usize) -> Vec<String> {
         return vec![cut(line, columns).into_owned()];
     }
     let parts = match command_place(line).filter(|_| width(line) > columns) {
-        Some(place) => commented(line, columns, place),
+        Some(place) => commented(line, columns, place, columns),
         None => vec![line.to_owned()],
     };
     let parts = parts.iter().flat_map(|part| fold_to(part, columns, own + 4));
@@ -86,7 +86,7 @@ pub(super) fn fold_text(line: &str, columns: usize) -> Vec<String> {
         return vec![line.to_owned()];
     }
     if let Some(place) = command_place(line) {
-        return commented(line, columns, place);
+        return commented(line, columns, place, usize::MAX);
     }
     let (mut at, mut spaces, mut begins) = (0, 0, None);
     for letter in line.chars().take(columns / 2) {
@@ -108,8 +108,8 @@ fn command_place(line: &str) -> Option<usize> {
 }
 
 /// A command too wide for the screen: what is said of it stands below it. Each of these lines is a comment, so that all can be
-/// copied. A command at its end stays as it is, too.
-fn commented(line: &str, columns: usize, place: usize) -> Vec<String> {
+/// copied. `widest`: how wide a second command at its end may be.
+fn commented(line: &str, columns: usize, place: usize, widest: usize) -> Vec<String> {
     let Some((command, comment)) = line.split_once(COMMENT) else {
         return vec![line.to_owned()];
     };
@@ -117,7 +117,9 @@ fn commented(line: &str, columns: usize, place: usize) -> Vec<String> {
     let second = SECOND.iter().find_map(|begins| comment.find(*begins));
     let (comment, second) = comment.split_at(second.map_or(comment.len(), |colon| colon + 1));
     let mut comment = fold_to(comment, columns.saturating_sub(sign.len()), 0);
-    comment.extend((!second.is_empty()).then(|| second.trim_start().to_owned()));
+    if !second.is_empty() {
+        comment.extend(fold_to(second.trim_start(), widest.saturating_sub(sign.len()), 0));
+    }
     let comment = comment.iter().map(|line| format!("{sign}{line}"));
     std::iter::once(command.to_owned()).chain(comment).collect()
 }
@@ -284,6 +286,15 @@ mod tests {
                 "            # gone:",
                 "            # kubectl -n shop patch pod web --type=merge",
             ]
+        );
+        let folded = fold(&two, 50);
+        assert_eq!(folded.len(), 5, "{folded:?}");
+        assert!(
+            folded
+                .iter()
+                .skip(1)
+                .all(|line| line.trim_start().starts_with("# ")),
+            "{folded:?}"
         );
         let pod = "    shop/web  BudgetExhausted  budget web does not allow it";
         assert_eq!(

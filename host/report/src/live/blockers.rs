@@ -159,9 +159,11 @@ impl BlockerLine {
                     Reason::BudgetExhausted { budget, .. } if group.is_budget => {
                         let known = format!("budget {} blocks it: ", one_line(budget));
                         let opens = node.closed.get(&(pod.namespace.clone(), budget.clone()));
-                        let opens = opens.map_or(String::new(), |change| format!(" ({})", one_line(change)));
+                        let opens =
+                            opens.map_or(String::new(), |change| format!("{} opens it; ", one_line(change)));
                         let budget = one_line(&format!("{}/{budget}", pod.namespace));
-                        (format!("budget {budget}"), text.replacen(&known, "", 1) + &opens)
+                        // What to do comes first: a narrow terminal cuts the rest.
+                        (format!("budget {budget}"), opens + &text.replacen(&known, "", 1))
                     }
                     _ => (one_line(&pod.to_string()), text),
                 };

@@ -113,8 +113,8 @@ fn of_budget(namespace: &str, name: &str, blocking: Option<&Budget>, workload: O
     let Some((workload, wanted)) = only else {
         return format!("{describe}    # {CLOSED}: {opening}");
     };
-    let (kind, name) = (&workload.kind, one_line(&workload.name));
-    let change = opening.of_workload(kind, &name, wanted);
+    let (kind, name) = (one_line(&workload.kind), one_line(&workload.name));
+    let change = opening.of_workload(&kind, &name, wanted);
     match opening.more_replicas {
         Some(more) if ["Deployment", "ReplicaSet"].contains(&kind.as_str()) => format!(
             "kubectl -n {namespace} scale {} {name} --replicas {}    # {CLOSED}: {change} (an autoscaler undoes that)",

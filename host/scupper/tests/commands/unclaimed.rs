@@ -60,7 +60,7 @@ fn an_event_that_no_driver_claims_is_deleted() {
     assert_eq!(rig.pods(), ["web"]);
 }
 
-/// A driver was at another drain, and its process is gone.
+/// The driver was at another drain when it was killed.
 #[test]
 fn a_drain_behind_one_that_nobody_carries_out_is_withdrawn() {
     let rig = Rig::new();
@@ -73,15 +73,38 @@ fn a_drain_behind_one_that_nobody_carries_out_is_withdrawn() {
     rig.inside(|| rig.api.store().edit("nodes", "", "worker-1", edit))
         .unwrap();
     until("it is under way", || rig.mark("worker-1").is_some());
+    let queued = "queued   behind cordon cordon-worker-1: begins when that ends";
+    let mut late = rig.start(&asks("drain", &["--timeout", "5s"]));
+    late.prints(queued);
+    let run = late.ended();
+    assert_eq!(run.code, Some(6), "{run:#?}");
+    let why = "the deadline passed while it waited behind cordon cordon-worker-1";
+    assert!(run.stdout.contains(why), "{run:#?}");
+    let mut left = rig.start(&asks("drain", &["--claim-timeout", "3s"]));
+    left.prints(queued);
     let _kubelet = agent.without_driver();
-    let run = rig.run(&asks("drain", &["--claim-timeout", "3s"]));
+    let run = left.ended();
     assert_eq!(run.code, Some(5), "{run:#?}");
     for words in [
-        "queued   behind cordon cordon-worker-1: begins when that ends",
         "cordon cordon-worker-1 has no process that carries it out",
         "nothing was begun",
     ] {
         assert!(run.stdout.contains(words), "{words}: {run:#?}");
+    }
+    assert_eq!(json!(rig.objects(EVENTS)), json!([]));
+    // Nobody waits for a process that is gone already. Where that was cannot be seen, its Lease says so.
+    for is_elsewhere in [false, true] {
+        if is_elsewhere {
+            rig.leased_to("scupper/scupper-x7d2p", 300);
+        }
+        let mut drain = rig.start(&asks("drain", &["--claim-timeout", "1s"]));
+        if is_elsewhere {
+            drain.prints(queued);
+            drain.signal(Signal::INT);
+        }
+        let run = drain.ended();
+        let busy = run.stderr.contains("another process works on node worker-1");
+        assert_eq!(busy, !is_elsewhere, "{run:#?}");
     }
     assert_eq!(json!(rig.objects(EVENTS)), json!([]));
     assert_eq!(rig.pods(), ["stuck"]);

@@ -146,7 +146,7 @@ fn pods_of_which_the_same_is_to_be_said_have_one_line() {
         room(130, 24),
         &[
             "worker-1  evicting  [#######-------------] 3/8 gone  wave 1/2 web  1m11s, 4m48s left",
-            "  budget shop/cart      blocks 3 pods  it needs 2 healthy pods and has 2 (minAvailable: 2 -> 1, or 1 more replica)",
+            "  budget shop/cart      blocks 3 pods  minAvailable: 2 -> 1, or 1 more replica opens it; it needs 2 healthy pods and has 2",
             "  shop/db-0 and 1 more  Terminating    terminating, 13s of its grace period left",
             "  shop/web-0            Terminating    terminating, 12s of its grace period left",
             "  and 1 more: WaveNotStarted",

@@ -8,6 +8,7 @@ use scupper_engine::Intent;
 use tokio_util::sync::CancellationToken;
 
 use super::follower::{FollowedEvent, Follower};
+use super::queue_wait::{lease_reader, may_wait};
 use super::{HandOverEnd, HandOverError, HandOverOptions};
 use crate::use_cases::{CommandError, REFUSAL_PATIENCE, status};
 use scupper_cluster::{Cluster, ConnectOptions, NewLifecycleEvent};
@@ -15,7 +16,6 @@ use scupper_driver::{
     CordonsAhead, DrainingProcess, DriverError, LocalError, NodeOccupancy, OccupancyOverrides,
     draining_process, has_foreign_cordon, keeping_cordon, resolve_or_recall,
 };
-use scupper_lease::LeaseReader;
 use scupper_report::FollowEvent;
 
 /// The result of each node; `None`: the command was stopped before it began.
@@ -237,8 +237,7 @@ impl HandOver<'_> {
         }
         let claimed = claimed.pop();
         if let (NodeOccupancy::Occupied(mark), None) = (&occupancy, &claimed) {
-            let namespace = self.options.lease_namespace.clone();
-            let mut leases = LeaseReader::new(self.cluster.clone(), namespace, self.options.clock);
+            let mut leases = lease_reader(self.cluster, self.options);
             let keeps_cordon = intent == Intent::Uncordon && found.as_ref().is_some_and(has_foreign_cordon);
             let does = match intent {
                 Intent::Drain if mark.intent == Intent::Uncordon => "its driver drains the node instead",
@@ -253,8 +252,10 @@ impl HandOver<'_> {
                 }
                 DrainingProcess::Gone => return Ok(None),
                 // Its driver begins when that ends, which `StatusDiff` says. It may have left pods that are to leave now.
-                DrainingProcess::Alive if (intent, mark.intent) == (Intent::Drain, Intent::Drain) => {
-                    return Ok(None);
+                process if (intent, mark.intent) == (Intent::Drain, Intent::Drain) => {
+                    if may_wait(&mut leases, node, process).await {
+                        return Ok(None);
+                    }
                 }
                 DrainingProcess::Alive | DrainingProcess::Unknown => {}
             }

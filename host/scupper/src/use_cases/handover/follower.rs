@@ -10,13 +10,13 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use super::create::HandOver;
 use super::deadline_limit::DeadlineLimit;
 use super::event_presence::{EventPresence, Presence};
+use super::queue_wait::{QueueState, QueueWait, lease_reader};
 use super::result::EventResult;
 use super::status_diff::StatusDiff;
 use super::{HandOverEnd, HandOverError};
 use scupper_cluster::{ObservedEvent, ReadError};
 use scupper_driver::POLICY_ACTION;
 use scupper_driver::pre_flight::RefusedSince;
-use scupper_lease::LeaseReader;
 use scupper_report::{CordonLeft, FollowEvent, NodeLeft, NodeStatus, PolicyMessage, is_done};
 
 /// How often to read what a watch may not show.
@@ -76,8 +76,7 @@ pub(super) struct Follower<'a> {
     timer: Option<Instant>,
     /// When to say that no driver has claimed it; `None`: it was said.
     silence: Option<Instant>,
-    /// Whether the process is alive for which the request waits.
-    leases: LeaseReader,
+    queue: QueueWait,
     /// The node as it was seen last.
     last: Option<NodeStatus>,
 }
@@ -127,10 +126,10 @@ impl<'a> Follower<'a> {
             refused: RefusedSince::default(),
             timer: (!is_joined).then(|| Instant::now() + hand_over.options.claim_timeout),
             silence: (!is_joined).then(|| Instant::now() + SILENCE),
-            leases: LeaseReader::new(
-                hand_over.cluster.clone(),
-                options.lease_namespace.clone(),
-                options.clock,
+            queue: QueueWait::new(
+                lease_reader(hand_over.cluster, options),
+                options.claim_timeout,
+                options.timeout.filter(|_| is_drain && !is_joined),
             ),
             last: first,
         }
@@ -162,10 +161,7 @@ impl<'a> Follower<'a> {
                 }
                 () = sleep_until(look) => {
                     self.look = Instant::now() + LOOK;
-                    if self.stage == ClaimStage::Requested && self.diff.is_queued() {
-                        // Only what is looked at again and again shows that a process is gone.
-                        self.leases.is_abandoned(self.node).await;
-                    }
+                    self.look_ahead().await?;
                     if let Some(last) = self.read_event().await? {
                         self.observe_last_changes(&mut statuses).await;
                         return Ok(self.ended(last).await);
@@ -311,28 +307,41 @@ impl<'a> Follower<'a> {
         None
     }
 
+    /// Withdraws a request that need not wait any longer for what is ahead of it.
+    async fn look_ahead(&mut self) -> Result<(), HandOverError> {
+        let behind = self.diff.queued_behind().map(str::to_owned);
+        let Some(behind) = behind.filter(|_| self.stage == ClaimStage::Requested) else {
+            return Ok(());
+        };
+        let mark = self.last.as_ref().and_then(|last| last.node.checkpoint.as_ref());
+        let has_lease = mark.is_some_and(Checkpoint::is_under_way);
+        match self.queue.look(self.node, has_lease).await {
+            QueueState::Waits => Ok(()),
+            QueueState::Late => {
+                let why = format!("the deadline passed while it waited behind {behind}");
+                self.take_back(HandOverEnd::Deadline, &why).await
+            }
+            QueueState::Left => {
+                let why = format!(
+                    "{behind} has no process that carries it out (scupper status {0} shows it); is driver {1} running on {0}?",
+                    self.node, self.hand_over.options.driver
+                );
+                self.take_back(HandOverEnd::NotTaken, &why).await
+            }
+        }
+    }
+
     /// The time of this stage is over.
     async fn overdue(&mut self) -> Result<Option<HandOverEnd>, HandOverError> {
         let within = self.hand_over.options.claim_timeout;
         match &self.stage {
+            // Its driver is there, and at something else.
+            ClaimStage::Requested if self.diff.is_queued() => self.timer = Some(Instant::now() + within),
             ClaimStage::Requested => {
-                let driver = &self.hand_over.options.driver;
-                let why = match self.diff.queued_behind() {
-                    Some(behind) if self.leases.is_abandoned(self.node).await => format!(
-                        "{behind} has no process that carries it out; is driver {driver} running on {0}? to see it: scupper \
-                         status {0}",
-                        self.node
-                    ),
-                    // Its driver is there, and at something else.
-                    Some(_) => {
-                        self.timer = Some(Instant::now() + within);
-                        return Ok(None);
-                    }
-                    None => format!(
-                        "not claimed within {within:?}; is driver {driver} running on {}? --local drains from here",
-                        self.node
-                    ),
-                };
+                let why = format!(
+                    "not claimed within {within:?}; is driver {} running on {}? --local drains from here",
+                    self.hand_over.options.driver, self.node
+                );
                 self.take_back(HandOverEnd::NotTaken, &why).await?;
             }
             ClaimStage::Taken => {

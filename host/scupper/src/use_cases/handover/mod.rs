@@ -7,6 +7,7 @@ mod error;
 mod event_presence;
 mod follower;
 mod options;
+mod queue_wait;
 mod result;
 mod status_diff;
 

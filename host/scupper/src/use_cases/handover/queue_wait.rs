@@ -1,0 +1,75 @@
+//! How long a request waits behind another drain of its node. It must not know how what is ahead is found.
+
+use std::time::Duration;
+
+use scupper_cluster::Cluster;
+use scupper_driver::DrainingProcess;
+use scupper_lease::{HolderLiveness, LeaseReader};
+use tokio::time::Instant;
+
+/// Whether the request still waits.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum QueueState {
+    /// What is ahead is carried out, or that may be.
+    Waits,
+    /// The request's own time is over.
+    Late,
+    /// No process carries out what is ahead, and none has taken it up within the time for a claim.
+    Left,
+}
+
+/// One request behind another drain.
+pub(super) struct QueueWait {
+    leases: LeaseReader,
+    /// How long a process may be away, as for a request that nothing is ahead of.
+    patience: Duration,
+    /// The end of the request's own time limit.
+    until: Option<Instant>,
+    /// Since when no process carries out what is ahead.
+    left: Option<Instant>,
+}
+
+impl QueueWait {
+    pub(super) fn new(leases: LeaseReader, patience: Duration, limit: Option<Duration>) -> Self {
+        Self {
+            leases,
+            patience,
+            until: limit.map(|limit| Instant::now() + limit),
+            left: None,
+        }
+    }
+
+    /// `has_lease`: what is ahead has a mark on the node, so whoever carries it out holds the node's Lease. To be asked again and
+    /// again: only that shows that a process is gone.
+    pub(super) async fn look(&mut self, node: &str, has_lease: bool) -> QueueState {
+        let now = Instant::now();
+        if self.until.is_some_and(|until| now >= until) {
+            return QueueState::Late;
+        }
+        if !has_lease || !self.leases.is_abandoned(node).await {
+            self.left = None;
+            return QueueState::Waits;
+        }
+        let left = *self.left.get_or_insert(now);
+        match now.duration_since(left) >= self.patience {
+            true => QueueState::Left,
+            false => QueueState::Waits,
+        }
+    }
+}
+
+/// Whether a request may wait for the process that drains the node: it is alive by its Lease, or was a moment ago.
+pub(super) async fn may_wait(leases: &mut LeaseReader, node: &str, process: DrainingProcess) -> bool {
+    match process {
+        DrainingProcess::Gone | DrainingProcess::Unknown => false,
+        // Of a driver only the Lease tells.
+        DrainingProcess::Alive => matches!(
+            leases.life_of_holder(node).await,
+            HolderLiveness::Alive | HolderLiveness::Silent(_)
+        ),
+    }
+}
+
+pub(super) fn lease_reader(cluster: &Cluster, options: &super::HandOverOptions) -> LeaseReader {
+    LeaseReader::new(cluster.clone(), options.lease_namespace.clone(), options.clock)
+}
