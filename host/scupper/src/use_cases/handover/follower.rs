@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use super::create::HandOver;
 use super::deadline_limit::DeadlineLimit;
 use super::event_presence::{EventPresence, Presence};
-use super::queue_wait::{QueueState, QueueWait, lease_reader};
+use super::queue_wait::{QueueWait, lease_reader};
 use super::result::EventResult;
 use super::status_diff::StatusDiff;
 use super::{HandOverEnd, HandOverError};
@@ -315,19 +315,10 @@ impl<'a> Follower<'a> {
         };
         let mark = self.last.as_ref().and_then(|last| last.node.checkpoint.as_ref());
         let has_lease = mark.is_some_and(Checkpoint::is_under_way);
-        match self.queue.look(self.node, has_lease).await {
-            QueueState::Waits => Ok(()),
-            QueueState::Late => {
-                let why = format!("the deadline passed while it waited behind {behind}");
-                self.take_back(HandOverEnd::Deadline, &why).await
-            }
-            QueueState::Left => {
-                let why = format!(
-                    "{behind} has no process that carries it out (scupper status {0} shows it); is driver {1} running on {0}?",
-                    self.node, self.hand_over.options.driver
-                );
-                self.take_back(HandOverEnd::NotTaken, &why).await
-            }
+        let state = self.queue.look(self.node, has_lease).await;
+        match state.withdrawal(&behind, self.node, &self.hand_over.options.driver) {
+            Some((end, why)) => self.take_back(end, &why).await,
+            None => Ok(()),
         }
     }
 

@@ -7,6 +7,8 @@ use scupper_driver::DrainingProcess;
 use scupper_lease::{HolderLiveness, LeaseReader};
 use tokio::time::Instant;
 
+use super::{HandOverEnd, HandOverOptions};
+
 /// Whether the request still waits.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum QueueState {
@@ -16,6 +18,26 @@ pub(super) enum QueueState {
     Late,
     /// No process carries out what is ahead, and none has taken it up within the time for a claim.
     Left,
+}
+
+impl QueueState {
+    /// How a request that need not wait any longer ends, and why.
+    pub(super) fn withdrawal(self, behind: &str, node: &str, driver: &str) -> Option<(HandOverEnd, String)> {
+        match self {
+            Self::Waits => None,
+            Self::Late => {
+                let why = format!("the deadline passed while it waited behind {behind}");
+                Some((HandOverEnd::Deadline, why))
+            }
+            Self::Left => {
+                let why = format!(
+                    "{behind} has no process that carries it out (scupper status {node} shows it); is driver {driver} \
+                     running on {node}?"
+                );
+                Some((HandOverEnd::NotTaken, why))
+            }
+        }
+    }
 }
 
 /// One request behind another drain.
@@ -70,6 +92,6 @@ pub(super) async fn may_wait(leases: &mut LeaseReader, node: &str, process: Drai
     }
 }
 
-pub(super) fn lease_reader(cluster: &Cluster, options: &super::HandOverOptions) -> LeaseReader {
+pub(super) fn lease_reader(cluster: &Cluster, options: &HandOverOptions) -> LeaseReader {
     LeaseReader::new(cluster.clone(), options.lease_namespace.clone(), options.clock)
 }
