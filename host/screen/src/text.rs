@@ -10,7 +10,7 @@ const CUT: &str = "...";
 /// Below this width lines are not folded, because nothing would be readable.
 const NARROW: usize = 24;
 /// What stands before a command to type, and between a command and what is said of it.
-const COMMANDS: [&str; 2] = ["next: ", "do: "];
+const COMMANDS: [&str; 3] = ["next: ", "do: ", "$ "];
 const COMMENT: &str = "    # ";
 /// What a second command begins with, which may be what a comment ends with.
 const SECOND: [&str; 2] = [": kubectl ", ": scupper "];
@@ -248,6 +248,8 @@ mod tests {
         );
         let command = "      next: kubectl -n shop describe pdb keep-web";
         assert_eq!(fold_text(command, 30), [command]);
+        let typed = "$ kubectl -n shop describe pdb keep-web";
+        assert_eq!(fold_text(typed, 30), [typed]);
         let explained = format!("{command}    # it allows an eviction once another pod is ready elsewhere");
         assert_eq!(fold_text(&explained, 120), [explained.as_str()]);
         assert_eq!(
