@@ -31,7 +31,7 @@ fn at(screen: &[String], text: &str) -> Option<usize> {
 }
 
 const HEAD: &str = "worker-1  evicting  [##########----------] 1/2 gone  wave 1/1 all";
-const POD: &str = "  budget shop/keep-db  blocks 1 pod  it needs ";
+const POD: &str = "  budget shop/keep-db  blocks 1 pod  minAvailable: 1 -> 0";
 
 #[test]
 fn a_terminal_shows_blockers_below_the_lines_and_removes_them_at_the_end() {
