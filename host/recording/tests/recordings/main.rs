@@ -298,6 +298,14 @@ fn of_turns_in_which_nothing_happens_one_in_a_minute_is_recorded() {
     assert_eq!(times, [0, 60_000, 91_000, 92_000]);
 }
 
+/// A recording of the directory that begins at this second after 2027-01-15T08:00:00Z.
+fn begin_at(directory: &Directory, process: &Process, second: u64) -> Recorder {
+    RecordingTarget::Directory(directory.clone()).begin(|| Header {
+        wall: Time::from_millis(1_800_000_000_000 + second * 1_000),
+        ..header(process)
+    })
+}
+
 #[test]
 fn the_oldest_go_and_the_open_stay() {
     let dir = tempfile::tempdir().unwrap();
@@ -308,12 +316,7 @@ fn the_oldest_go_and_the_open_stay() {
     };
     let directory = Directory::new(dir.path().join("made"), Some(limits));
     let process = busy();
-    let begin = |second: u64| {
-        RecordingTarget::Directory(directory.clone()).begin(|| Header {
-            wall: Time::from_millis(1_800_000_000_000 + second * 1_000),
-            ..header(&process)
-        })
-    };
+    let begin = |second: u64| begin_at(&directory, &process, second);
     let foreign = [
         "notes.jsonl.gz",
         "other-node.20270115T080000000Z.drain.jsonl.gz",
@@ -373,10 +376,7 @@ fn of_those_that_ended_in_one_tick_of_the_clock_the_first_begun_goes_first() {
         file.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(1))
             .unwrap();
     }
-    end(RecordingTarget::Directory(directory.clone()).begin(|| Header {
-        wall: Time::from_millis(1_800_000_003_000),
-        ..header(&process)
-    }));
+    end(begin_at(&directory, &process, 3));
     let left = directory.files().unwrap();
     assert_eq!(left.len(), 2, "{left:?}");
     assert_eq!(left[0], dir.path().join(name(2)));

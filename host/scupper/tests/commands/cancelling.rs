@@ -1,7 +1,7 @@
 //! A drain is cancelled from a terminal, whoever asked for it.
 
 use rustix::process::Signal;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::handing_over::lines;
 use crate::kubelet_node::{Agent, EVENTS, asks, until};
@@ -54,13 +54,7 @@ fn a_drain_that_a_cordon_asked_for_is_cancelled_from_a_terminal() {
     let rig = Rig::new();
     let _agent = Agent::start(&rig, false);
     rig.apply(rig.pod("stuck", "worker-1").stuck());
-    let edit =
-        |change: &dyn Fn(&mut Value)| rig.inside(|| rig.api.store().edit("nodes", "", "worker-1", change));
-    edit(&|node| {
-        node["metadata"]["labels"] = json!({"scupper.dev/drain-on-cordon": "true"});
-        node["spec"]["unschedulable"] = json!(true);
-    })
-    .unwrap();
+    rig.drain_by_cordon();
     let evicts = || {
         let requests = rig.api.requests().into_iter();
         requests.filter(|it| it.subresource == "eviction").count()

@@ -101,12 +101,7 @@ fn a_drain_begins_when_the_one_that_is_under_way_has_ended() {
             local
         });
         if local.is_none() {
-            let edit = |node: &mut serde_json::Value| {
-                node["metadata"]["labels"] = json!({"scupper.dev/drain-on-cordon": "true"});
-                node["spec"]["unschedulable"] = json!(true);
-            };
-            rig.inside(|| rig.api.store().edit("nodes", "", "worker-1", edit))
-                .unwrap();
+            rig.drain_by_cordon();
             until("it is under way", || rig.mark("worker-1").is_some());
         }
         let mut drain = rig.start(&asks("drain", &[]));

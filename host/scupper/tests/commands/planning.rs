@@ -1,7 +1,7 @@
 //! A drain that still plans has left nothing on the node: it is shown and can be cancelled all the same.
 
 use scupper_simulator::api::{Forbidden, objects};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::kubelet_node::{Agent, asks, until};
 use crate::rig::{Rig, Running};
@@ -31,13 +31,7 @@ fn begin(rig: &Rig, trigger: &str) -> (Option<Agent>, Option<Running>) {
         "command" => Some(rig.start(&["drain", "worker-1", "--local", "--config", config])),
         "LifecycleEvent" => Some(rig.start(&asks("drain", &[]))),
         _ => {
-            let edited = rig.inside(|| {
-                rig.api.store().edit("nodes", "", "worker-1", |node| {
-                    node["metadata"]["labels"] = json!({"scupper.dev/drain-on-cordon": "true"});
-                    node["spec"]["unschedulable"] = json!(true);
-                })
-            });
-            edited.unwrap();
+            rig.drain_by_cordon();
             None
         }
     };

@@ -141,6 +141,17 @@ impl Rig {
         drain
     }
 
+    /// Others cordon worker-1, which has the label by which a cordon drains it.
+    pub(crate) fn drain_by_cordon(&self) {
+        let edited = self.inside(|| {
+            self.api.store().edit("nodes", "", "worker-1", |node| {
+                node["metadata"]["labels"] = serde_json::json!({"scupper.dev/drain-on-cordon": "true"});
+                node["spec"]["unschedulable"] = serde_json::json!(true);
+            })
+        });
+        edited.unwrap();
+    }
+
     /// A process of another machine holds the Lease of worker-1, for so many seconds.
     pub(crate) fn leased_to(&self, holder: &str, seconds: u32) {
         self.apply(serde_json::json!({

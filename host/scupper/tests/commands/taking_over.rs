@@ -16,10 +16,7 @@ fn abandoned(trigger: &str) -> Rig {
     rig.budget("keep-web", "web");
     let agent = Agent::start(&rig, false);
     match trigger {
-        "cordon" => edit(&rig, |node| {
-            node["metadata"]["labels"] = json!({"scupper.dev/drain-on-cordon": "true"});
-            node["spec"]["unschedulable"] = json!(true);
-        }),
+        "cordon" => rig.drain_by_cordon(),
         _ => {
             let mut drain = rig.start(&asks("drain", &[]));
             drain.prints("Claimed");

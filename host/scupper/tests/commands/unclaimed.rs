@@ -66,12 +66,7 @@ fn a_drain_behind_one_that_nobody_carries_out_is_withdrawn() {
     let rig = Rig::new();
     let agent = Agent::start(&rig, false);
     rig.apply(rig.pod("stuck", "worker-1").stuck());
-    let edit = |node: &mut serde_json::Value| {
-        node["metadata"]["labels"] = json!({"scupper.dev/drain-on-cordon": "true"});
-        node["spec"]["unschedulable"] = json!(true);
-    };
-    rig.inside(|| rig.api.store().edit("nodes", "", "worker-1", edit))
-        .unwrap();
+    rig.drain_by_cordon();
     until("it is under way", || rig.mark("worker-1").is_some());
     let queued = "queued   behind cordon cordon-worker-1: begins when that ends";
     let mut late = rig.start(&asks("drain", &["--timeout", "5s"]));

@@ -8,7 +8,7 @@ use scupper_engine::Intent;
 use tokio_util::sync::CancellationToken;
 
 use super::follower::{FollowedEvent, Follower};
-use super::queue_wait::{lease_reader, may_wait};
+use super::queue_wait::may_wait;
 use super::{HandOverEnd, HandOverError, HandOverOptions};
 use crate::use_cases::{CommandError, REFUSAL_PATIENCE, status};
 use scupper_cluster::{Cluster, ConnectOptions, NewLifecycleEvent};
@@ -16,6 +16,7 @@ use scupper_driver::{
     CordonsAhead, DrainingProcess, DriverError, LocalError, NodeOccupancy, OccupancyOverrides,
     draining_process, has_foreign_cordon, keeping_cordon, resolve_or_recall,
 };
+use scupper_lease::LeaseReader;
 use scupper_report::FollowEvent;
 
 /// The result of each node; `None`: the command was stopped before it began.
@@ -174,6 +175,11 @@ impl HandOver<'_> {
         Ok(Some(follower.run(statuses).await?))
     }
 
+    pub(super) fn lease_reader(&self) -> LeaseReader {
+        let namespace = self.options.lease_namespace.clone();
+        LeaseReader::new(self.cluster.clone(), namespace, self.options.clock)
+    }
+
     /// Creates the LifecycleEvent.
     async fn request(
         &self,
@@ -237,7 +243,7 @@ impl HandOver<'_> {
         }
         let claimed = claimed.pop();
         if let (NodeOccupancy::Occupied(mark), None) = (&occupancy, &claimed) {
-            let mut leases = lease_reader(self.cluster, self.options);
+            let mut leases = self.lease_reader();
             let keeps_cordon = intent == Intent::Uncordon && found.as_ref().is_some_and(has_foreign_cordon);
             let does = match intent {
                 Intent::Drain if mark.intent == Intent::Uncordon => "its driver drains the node instead",

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use super::create::HandOver;
 use super::deadline_limit::DeadlineLimit;
 use super::event_presence::{EventPresence, Presence};
-use super::queue_wait::{QueueWait, lease_reader};
+use super::queue_wait::QueueWait;
 use super::result::EventResult;
 use super::status_diff::StatusDiff;
 use super::{HandOverEnd, HandOverError};
@@ -127,7 +127,7 @@ impl<'a> Follower<'a> {
             timer: (!is_joined).then(|| Instant::now() + hand_over.options.claim_timeout),
             silence: (!is_joined).then(|| Instant::now() + SILENCE),
             queue: QueueWait::new(
-                lease_reader(hand_over.cluster, options),
+                hand_over.lease_reader(),
                 options.claim_timeout,
                 options.timeout.filter(|_| is_drain && !is_joined),
             ),

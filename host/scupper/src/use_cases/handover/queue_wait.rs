@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use scupper_cluster::Cluster;
 use scupper_driver::DrainingProcess;
 use scupper_lease::{HolderLiveness, LeaseReader};
 use tokio::time::Instant;
 
-use super::{HandOverEnd, HandOverOptions};
+use super::HandOverEnd;
 
 /// Whether the request still waits.
 #[derive(Debug, PartialEq, Eq)]
@@ -61,8 +60,8 @@ impl QueueWait {
         }
     }
 
-    /// `has_lease`: what is ahead has a mark on the node, so whoever carries it out holds the node's Lease. To be asked again and
-    /// again: only that shows that a process is gone.
+    /// `has_lease`: what is ahead has a checkpoint on the node, so the process that carries it out holds the node's Lease. To be
+    /// called again and again: one look does not show that a process is gone.
     pub(super) async fn look(&mut self, node: &str, has_lease: bool) -> QueueState {
         let now = Instant::now();
         if self.until.is_some_and(|until| now >= until) {
@@ -90,8 +89,4 @@ pub(super) async fn may_wait(leases: &mut LeaseReader, node: &str, process: Drai
             HolderLiveness::Alive | HolderLiveness::Silent(_)
         ),
     }
-}
-
-pub(super) fn lease_reader(cluster: &Cluster, options: &HandOverOptions) -> LeaseReader {
-    LeaseReader::new(cluster.clone(), options.lease_namespace.clone(), options.clock)
 }
