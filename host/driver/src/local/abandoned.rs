@@ -1,6 +1,7 @@
-//! A drain or uncordon that a command has begun, and whose process is gone: its terminal was closed, its machine is away.
-//! The same command continues it. An uncordon undoes a drain first, and a drain replaces an uncordon. What a driver has begun
-//! is not taken: its driver comes back.
+//! The drain or uncordon of another process. One that a command has begun, and whose process is gone, because its terminal
+//! was closed or its machine is away, is continued by the same command. An uncordon undoes a drain first, and a drain replaces
+//! an uncordon. What a driver has begun is not taken: its driver comes back. A drain whose process is alive is waited for by
+//! the next one.
 
 use std::time::Duration;
 
@@ -17,6 +18,16 @@ use scupper_lease::{HolderLiveness, LeaseReader, ObservedLease};
 const LOOK: Duration = Duration::from_secs(1);
 /// Why a drain is undone.
 const REASON: &str = "undone by scupper uncordon, because the process that drained is gone";
+
+/// What another process does on a node.
+pub(super) enum FoundDrain {
+    /// Its process is gone.
+    Abandoned(AbandonedDrain),
+    /// It drains, and the drain of this command begins when that has ended.
+    Ahead(Checkpoint),
+    /// It keeps this command from the node.
+    InTheWay,
+}
 
 /// An abandoned drain or uncordon.
 pub(super) struct AbandonedDrain {
@@ -44,21 +55,21 @@ pub const fn keeping_cordon(mark: &Checkpoint) -> &'static str {
     }
 }
 
-/// The abandoned drain or uncordon of a node on which another process seems to work, if it is one.
+/// The drain or uncordon of a node on which another process seems to work.
 pub(super) async fn find(
     cluster: &Cluster,
     options: &LocalOptions,
     node: &str,
-) -> Result<Option<AbandonedDrain>, DriverError> {
+) -> Result<FoundDrain, DriverError> {
     let is_said = options.take_over || options.roll_back.is_some() || options.drain.engine.machine_is_off;
     if is_said {
-        return Ok(None);
+        return Ok(FoundDrain::InTheWay);
     }
     let found = cluster.node(node).await.map_err(DriverError::of_node(node))?;
     let may_lift_any = options.intent != Intent::Uncordon || options.any_cordon;
     let keeps_cordon = !may_lift_any && found.as_ref().is_some_and(has_foreign_cordon);
     let Some(mark) = found.and_then(|node| node.checkpoint) else {
-        return Ok(None);
+        return Ok(FoundDrain::InTheWay);
     };
     let mut leases = LeaseReader::new(cluster.clone(), options.lease_namespace.clone(), options.clock);
     let does = match (options.intent, mark.intent) {
@@ -67,17 +78,36 @@ pub(super) async fn find(
         (Intent::Drain, Intent::Uncordon) => "draining the node instead",
         _ => "continuing it",
     };
-    match draining_process(&mut leases, node, &mark, does).await {
+    let process = draining_process(&mut leases, node, &mark, does).await;
+    match process {
         DrainingProcess::Gone if keeps_cordon => {
             let node = node.to_owned();
             Err(LocalError::ForeignCordon { node }.into())
         }
-        DrainingProcess::Gone => Ok(Some(AbandonedDrain {
+        DrainingProcess::Gone => Ok(FoundDrain::Abandoned(AbandonedDrain {
             intent: mark.intent,
             lease: leases.observed(node),
         })),
-        DrainingProcess::Alive => Ok(None),
+        DrainingProcess::Alive => {
+            let are_drains = (options.intent, mark.intent) == (Intent::Drain, Intent::Drain);
+            Ok(match are_drains && may_wait(&mut leases, node, process).await {
+                true => FoundDrain::Ahead(mark),
+                false => FoundDrain::InTheWay,
+            })
+        }
         DrainingProcess::Unknown => Err(LocalError::may_be_abandoned(node, mark).into()),
+    }
+}
+
+/// Whether a drain may wait for the process that drains its node: it is alive by its Lease, or was a moment ago.
+pub async fn may_wait(leases: &mut LeaseReader, node: &str, process: DrainingProcess) -> bool {
+    match process {
+        DrainingProcess::Gone | DrainingProcess::Unknown => false,
+        // Of a driver only the Lease tells.
+        DrainingProcess::Alive => matches!(
+            leases.life_of_holder(node).await,
+            HolderLiveness::Alive | HolderLiveness::Silent(_)
+        ),
     }
 }
 

@@ -64,11 +64,8 @@ fn starting_point(
         undoes: options.roll_back.is_some(),
     };
     let start = NodeAtDrainStart {
-        node: name.to_owned(),
-        resume: None,
         ended: own.and_then(|own| own.last_known.end_on(own.id, found.as_ref())),
-        seen: None,
-        adopt: None,
+        ..NodeAtDrainStart::unread(name)
     };
     // Whatever is on the node now belongs to others.
     if start.ended.is_some() {
@@ -150,6 +147,17 @@ pub(super) async fn look_again(
 }
 
 impl NodeAtDrainStart {
+    /// Of a drain behind another one: only what the node is like after that counts.
+    pub(super) fn unread(node: &str) -> Self {
+        Self {
+            node: node.to_owned(),
+            resume: None,
+            ended: None,
+            seen: None,
+            adopt: None,
+        }
+    }
+
     /// Before a drain with `--node-is-off` continues or replaces another process's work: a planner that refuses cannot
     /// leave that as it is any more.
     async fn check_kubelet(&self, cluster: &Cluster, options: &LocalOptions) -> Result<(), DriverError> {

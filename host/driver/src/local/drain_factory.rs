@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use scupper_engine::{Checkpoint, Intent, Notice, Outcome, Phase, Request, Summary, Time, Uid};
+use scupper_engine::{Checkpoint, Intent, Notice, Outcome, Phase, Request, Summary, Time, Trigger, Uid};
 
 use super::begin::{self, BegunDrain, NodeAtDrainStart};
 use super::own_flags;
@@ -30,6 +30,8 @@ pub(super) struct LocalDrainFactory<'a> {
     drains: &'a LocalDrains,
     /// It continues what another process has begun.
     take_over: bool,
+    /// The drain of another process that it waits for, or waited for: `cordon cordon-worker-1`.
+    behind: Option<String>,
     start: NodeAtDrainStart,
     request: Request,
     /// The id of a drain that continues no other: the Lease names it before the drain is created.
@@ -43,13 +45,19 @@ pub(super) struct LocalDrainFactory<'a> {
 
 impl<'a> LocalDrainFactory<'a> {
     /// A drain that has not begun.
-    pub(super) fn new(drains: &'a LocalDrains, take_over: bool, start: NodeAtDrainStart) -> Self {
+    pub(super) fn new(
+        drains: &'a LocalDrains,
+        take_over: bool,
+        start: NodeAtDrainStart,
+        behind: Option<String>,
+    ) -> Self {
         let since = drains.options.clock.now();
         let own_id = new_id(since);
         let request = drains.request(&own_id, since, &start);
         Self {
             drains,
             take_over,
+            behind,
             start,
             request,
             own_id,
@@ -128,6 +136,14 @@ impl<'a> LocalDrainFactory<'a> {
         own_flags::check(cluster, &self.start.node, mark, &options.drain, now).await
     }
 
+    /// What this drain waited for has not ended, and its process has not the Lease any more. A driver's is left to it.
+    fn is_abandoned_ahead(&self, error: &DriverError) -> bool {
+        let is_of_a_command = |trigger: &str| Trigger::of(trigger) == Trigger::Command;
+        self.behind.is_some()
+            && matches!(error, DriverError::Local(LocalError::Busy { trigger, intent: Intent::Drain, .. })
+                if is_of_a_command(trigger))
+    }
+
     /// A policy that is not loaded here cannot undo its part. The engine refuses an uncordon without it.
     fn check_absent(&self) -> Result<(), LocalError> {
         let (node, policies) = (&self.request.node, self.absent());
@@ -157,14 +173,19 @@ impl DrainFactory for LocalDrainFactory<'_> {
             id: &self.request.id,
             last_known: &self.last_known,
         });
-        self.start = begin::look_again(
-            cluster,
-            (options, self.take_over),
-            &self.start.node,
-            own,
-            lease.is_held,
-        )
-        .await?;
+        let look = async |take_over| {
+            begin::look_again(cluster, (options, take_over), &self.start.node, own, lease.is_held).await
+        };
+        let start = match look(self.take_over).await {
+            Err(error) if lease.is_held && self.is_abandoned_ahead(&error) => {
+                let node = &self.start.node;
+                tracing::warn!("node {node}: the drain ahead was abandoned: its Lease has expired; continuing it");
+                self.take_over = true;
+                look(true).await
+            }
+            start => start,
+        };
+        self.start = start?;
         if let Some(end) = &self.start.ended {
             return Ok(CreatedDrain::Over(Some(self.over(end, orders))));
         }
@@ -217,11 +238,17 @@ impl DrainFactory for LocalDrainFactory<'_> {
 
     fn waiting_for(&self, holder: &str) {
         let node = &self.request.node;
+        let words = match &self.behind {
+            Some(behind) => format!("queued behind {behind}"),
+            None => format!("standing by: {holder} holds the node's Lease"),
+        };
         if let Some(board) = &self.drains.options.board {
-            let words = format!("standing by: {holder} holds the node's Lease");
             board.begin(node, self.drains.options.clock.now(), &words);
         }
-        tracing::warn!("node {node}: standing by: {holder} holds the node's Lease");
+        // A line says what it is queued behind.
+        if self.behind.is_none() {
+            tracing::warn!("node {node}: {words}");
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::LocalOptions;
-use super::abandoned;
+use super::abandoned::{self, FoundDrain};
 use super::begin::{self, NodeAtDrainStart};
 use super::cordon_ahead::CordonsAhead;
 use super::drain_factory::LocalDrainFactory;
@@ -159,21 +159,31 @@ impl LocalDrains {
         let mut leases = self.leases.clone();
         let mut take_over = self.options.take_over;
         let read = async |take_over| begin::read_start(&self.cluster, &self.options, take_over, node).await;
+        let mut behind = None;
         let start = match read(take_over).await {
             Err(busy @ DriverError::Local(LocalError::Busy { .. })) => {
-                let abandoned = abandoned::find(&self.cluster, &self.options, node).await?;
-                let abandoned = abandoned.ok_or(busy)?;
-                if (self.options.intent, abandoned.intent) == (Intent::Uncordon, Intent::Drain) {
-                    abandoned.undo(&self.options, node).await?;
-                } else {
-                    take_over = true;
-                    leases.observed = abandoned.lease;
+                match abandoned::find(&self.cluster, &self.options, node).await? {
+                    FoundDrain::Abandoned(abandoned) => {
+                        if (self.options.intent, abandoned.intent) == (Intent::Uncordon, Intent::Drain) {
+                            abandoned.undo(&self.options, node).await?;
+                        } else {
+                            take_over = true;
+                            leases.observed = abandoned.lease;
+                        }
+                        read(take_over).await?
+                    }
+                    FoundDrain::Ahead(mark) => {
+                        let ahead = format!("{} {}", mark.trigger, mark.name);
+                        behind = Some(ahead.clone());
+                        self.say(node, &FollowEvent::Queued { behind: ahead });
+                        NodeAtDrainStart::unread(node)
+                    }
+                    FoundDrain::InTheWay => return Err(busy),
                 }
-                read(take_over).await?
             }
             start => start?,
         };
-        let factory = LocalDrainFactory::new(self, take_over, start);
+        let factory = LocalDrainFactory::new(self, take_over, start, behind);
         // Before the Lease is taken, which names the process that is gone: the same command with all flags must find it.
         factory.check_flags().await?;
         let runner = LeasedRunner {
@@ -238,16 +248,14 @@ impl LocalDrains {
 
     async fn cordon_ahead(&self, nodes: &[String]) -> CordonsAhead {
         let now = self.options.clock.now();
-        let say = |node: &str| self.say_cordoned_first(now, node);
+        let say = |node: &str| self.say(node, &FollowEvent::CordonedFirst);
         CordonsAhead::make(&self.cluster, now, nodes, say).await
     }
 
-    fn say_cordoned_first(&self, now: Time, node: &str) {
-        let lines = FollowOutput::begin(node.to_owned(), now).lines(
-            self.options.format,
-            now,
-            &FollowEvent::CordonedFirst,
-        );
+    /// Prints what happens before the drain of the node begins.
+    fn say(&self, node: &str, what: &FollowEvent) {
+        let now = self.options.clock.now();
+        let lines = FollowOutput::begin(node.to_owned(), now).lines(self.options.format, now, what);
         let mut output = self.output(node)();
         for line in lines {
             let _written = writeln!(output, "{line}").is_ok();

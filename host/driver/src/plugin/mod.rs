@@ -4,6 +4,7 @@ mod condition_cleanup;
 mod left_over_taint;
 mod left_to_undo;
 pub(crate) mod own_pod;
+mod plan_answers;
 mod readiness;
 mod startup;
 
@@ -146,6 +147,13 @@ impl KubeletPlugin {
             metrics.clone(),
         );
         tasks.spawn("notice of what is left to undo", left_to_undo);
+        let answers = plan_answers::PlanAnswers {
+            cluster: cluster.clone(),
+            clock: options.clock,
+            catalogue: Arc::clone(&kept.catalogue),
+            drain_settings: Arc::clone(&drain_settings),
+        };
+        tasks.spawn("answers to plan checks", answers.run(node_states.clone()));
         let cleanup = condition_cleanup::run(leases, state.clone(), node_states);
         tasks.spawn("condition cleanup", cleanup);
         let cordons = cordon_trigger::CordonTriggerDeps {

@@ -13,6 +13,7 @@ pub(crate) mod notify;
 pub(crate) mod orders;
 pub mod out_of_service;
 mod peer_watch;
+pub(crate) mod plan_check;
 pub mod policy_calls;
 pub mod pre_flight;
 mod recorded;

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::kubelet_node::{Agent, asks, until};
+use crate::kubelet_node::{Agent, DRIVER, asks, until};
 use crate::rig::{Rig, Running};
 use scupper_simulator::api::objects;
 
@@ -104,7 +104,7 @@ fn with_local_a_node_whose_drain_would_be_refused_is_not_cordoned_before_its_tur
     let mut drain = rig.start(&["drain", "worker-1", "worker-2", "worker-3", "--local"]);
     drain.prints("evict    shop/stuck");
     assert_eq!(cordoned(&rig), [true, false, true]);
-    let refused = "node worker-2 is not cordoned yet, because its drain could not begin now: ";
+    let refused = "node worker-2 is not cordoned before its turn, because its drain could not begin now: ";
     let said = drain.stderr();
     let line = said.lines().find(|line| line.contains(refused));
     assert!(line.is_some_and(|line| line.contains("shop/bare")), "{said}");
@@ -115,6 +115,49 @@ fn with_local_a_node_whose_drain_would_be_refused_is_not_cordoned_before_its_tur
     assert_eq!(run.code, Some(0), "{run:#?}");
     assert_eq!(cordoned(&rig), [true, true, true]);
     assert_eq!(rig.mark("worker-2").unwrap()["own_cordon"], true);
+}
+
+/// By the driver's settings. What a driver does not answer, because it does not run, keeps no node in service.
+#[test]
+fn a_driver_says_before_the_first_cordon_that_its_drain_could_not_begin() {
+    for (flag, obstacle) in [("--force=false", "shop/bare"), ("--force", "allow-overrides")] {
+        let rig = Rig::new();
+        let _agent = Agent::start(&rig, false);
+        rig.apply(objects::pod("shop", "bare", "worker-1"));
+        let nodes = ["drain", "worker-2", "worker-3", "worker-1"];
+        let mut drain = rig.start(&[&nodes[..], &["--driver-name", DRIVER, flag]].concat());
+        drain.prints("handed over to the driver");
+        assert_eq!(cordoned(&rig), [false, true, true], "{}", drain.stderr());
+        let said = drain.stderr();
+        let refused = "node worker-1 is not cordoned before its turn, because its drain could not begin now: ";
+        let line = said.lines().find(|line| line.contains(refused));
+        assert!(line.is_some_and(|line| line.contains(obstacle)), "{said}");
+        let silent = "node worker-2: its driver does not say whether the drain could begin; going on without";
+        assert!(said.contains(silent), "{said}");
+        for node in ["worker-1", "worker-2", "worker-3"] {
+            assert!(rig.node(node)["metadata"]["annotations"]["scupper.dev/plan-check"].is_null());
+        }
+        drain.kill();
+    }
+}
+
+/// Its command was killed.
+#[test]
+fn a_driver_takes_away_an_answer_that_nobody_reads() {
+    let rig = Rig::new();
+    let _agent = Agent::start(&rig, false);
+    let check = || rig.node("worker-1")["metadata"]["annotations"]["scupper.dev/plan-check"].clone();
+    let asked = r#"{"id":"gone","flags":"no JSON"}"#;
+    rig.inside(|| {
+        rig.api.store().edit("nodes", "", "worker-1", |node| {
+            node["metadata"]["annotations"]["scupper.dev/plan-check"] = json!(asked);
+        })
+    })
+    .unwrap();
+    until("it is answered", || {
+        check().as_str().is_some_and(|text| text.contains("obstacle") && text.contains("scupper.dev/drain-flags"))
+    });
+    until("it is removed", || check().is_null());
 }
 
 #[test]

@@ -8,13 +8,13 @@ use scupper_engine::Intent;
 use tokio_util::sync::CancellationToken;
 
 use super::follower::{FollowedEvent, Follower};
-use super::queue_wait::may_wait;
 use super::{HandOverEnd, HandOverError, HandOverOptions};
 use crate::use_cases::{CommandError, REFUSAL_PATIENCE, status};
 use scupper_cluster::{Cluster, ConnectOptions, NewLifecycleEvent};
 use scupper_driver::{
     CordonsAhead, DrainingProcess, DriverError, LocalError, NodeOccupancy, OccupancyOverrides,
-    draining_process, has_foreign_cordon, keeping_cordon, resolve_or_recall,
+    draining_process, has_foreign_cordon, keeping_cordon, may_wait, resolve_or_recall,
+    would_begin_at_drivers,
 };
 use scupper_lease::LeaseReader;
 use scupper_report::FollowEvent;
@@ -51,14 +51,20 @@ pub(crate) async fn run(
         let driver = options.driver.clone();
         return Err(HandOverError::OwnFlag { driver, flag }.into());
     }
-    let ahead = match options.cordon_first && names.len() > 1 && options.intent == Intent::Drain {
-        true => {
-            let say = |node: &str| report(node, &FollowEvent::CordonedFirst);
-            Some(CordonsAhead::make(&cluster, options.clock.now(), &names, say).await)
-        }
-        false => None,
-    };
     let left = CancellationToken::new();
+    tokio::pin!(stop);
+    let mut ahead = None;
+    if options.cordon_first && names.len() > 1 && options.intent == Intent::Drain {
+        let served: Vec<_> = names.iter().filter(|name| is_served(name)).cloned().collect();
+        let flags = options.flags.as_deref().unwrap_or("{}");
+        tokio::select! {
+            ready = would_begin_at_drivers(&cluster, options.clock, &served, flags) => {
+                let say = |node: &str| report(node, &FollowEvent::CordonedFirst);
+                ahead = Some(CordonsAhead::make(&cluster, options.clock.now(), &ready, say).await);
+            }
+            () = &mut stop => left.cancel(),
+        }
+    }
     let hand_over = HandOver {
         cluster: &cluster,
         options,
@@ -72,7 +78,7 @@ pub(crate) async fn run(
         .map(async |(place, name)| (place, hand_over.one(name).await))
         .buffer_unordered(options.parallel.max(1))
         .collect::<BTreeMap<_, _>>();
-    tokio::pin!(handed, stop);
+    tokio::pin!(handed);
     loop {
         tokio::select! {
             handed = &mut handed => return Ok(Some(handed.into_values().collect())),

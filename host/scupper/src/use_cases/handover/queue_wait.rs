@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use scupper_driver::DrainingProcess;
-use scupper_lease::{HolderLiveness, LeaseReader};
+use scupper_lease::LeaseReader;
 use tokio::time::Instant;
 
 use super::HandOverEnd;
@@ -76,17 +75,5 @@ impl QueueWait {
             true => QueueState::Left,
             false => QueueState::Waits,
         }
-    }
-}
-
-/// Whether a request may wait for the process that drains the node: it is alive by its Lease, or was a moment ago.
-pub(super) async fn may_wait(leases: &mut LeaseReader, node: &str, process: DrainingProcess) -> bool {
-    match process {
-        DrainingProcess::Gone | DrainingProcess::Unknown => false,
-        // Of a driver only the Lease tells.
-        DrainingProcess::Alive => matches!(
-            leases.life_of_holder(node).await,
-            HolderLiveness::Alive | HolderLiveness::Silent(_)
-        ),
     }
 }
