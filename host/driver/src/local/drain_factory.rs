@@ -174,12 +174,21 @@ impl DrainFactory for LocalDrainFactory<'_> {
             last_known: &self.last_known,
         });
         let look = async |take_over| {
-            begin::look_again(cluster, (options, take_over), &self.start.node, own, lease.is_held).await
+            begin::look_again(
+                cluster,
+                (options, take_over),
+                &self.start.node,
+                own,
+                lease.is_held,
+            )
+            .await
         };
         let start = match look(self.take_over).await {
             Err(error) if lease.is_held && self.is_abandoned_ahead(&error) => {
                 let node = &self.start.node;
-                tracing::warn!("node {node}: the drain ahead was abandoned: its Lease has expired; continuing it");
+                tracing::warn!(
+                    "node {node}: the drain ahead was abandoned: its Lease has expired; continuing it"
+                );
                 self.take_over = true;
                 look(true).await
             }

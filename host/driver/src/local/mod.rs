@@ -14,6 +14,6 @@ mod run;
 pub use abandoned::{DrainingProcess, draining_process, keeping_cordon, may_wait};
 pub use back_in_service::{back_in_service, remove_taint};
 pub use cordon_ahead::CordonsAhead;
-pub use plan_ahead::would_begin_at_drivers;
 pub use options::{LocalOptions, RollBack};
+pub use plan_ahead::would_begin_at_drivers;
 pub use run::{NodeDrainResult, run};

@@ -9,9 +9,7 @@ use scupper_engine::Request;
 use tokio::time::{sleep, timeout};
 
 use super::run::new_id;
-use crate::runner::plan_check::{
-    ANSWERED_WITHIN, PLAN_CHECK_ANNOTATION, PlanCheck, PlanCheckText, obstacle,
-};
+use crate::runner::plan_check::{ANSWERED_WITHIN, PLAN_CHECK_ANNOTATION, PlanCheck, PlanCheckText, obstacle};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_common::error::chain;
@@ -97,7 +95,9 @@ async fn ask_driver(cluster: &Cluster, node: &str, question: &PlanCheck) -> Opti
         tracing::debug!(node, error = chain(&error), "the driver removes its answer");
     }
     answered.unwrap_or_else(|_| {
-        tracing::warn!("node {node}: its driver does not say whether the drain could begin; going on without");
+        tracing::warn!(
+            "node {node}: its driver does not say whether the drain could begin; going on without"
+        );
         None
     })
 }
@@ -109,13 +109,21 @@ async fn answer(cluster: &Cluster, node: &str, question: &PlanCheck) -> Option<S
     futures::pin_mut!(states);
     while let Some(state) = states.next().await {
         match state.as_ref().and_then(PlanCheck::of) {
-            Some(PlanCheck { id, says: PlanCheckText::Obstacle(obstacle) }) if id == question.id => {
+            Some(PlanCheck {
+                id,
+                says: PlanCheckText::Obstacle(obstacle),
+            }) if id == question.id => {
                 return obstacle;
             }
-            Some(PlanCheck { says: PlanCheckText::Flags(_), .. }) => {}
+            Some(PlanCheck {
+                says: PlanCheckText::Flags(_),
+                ..
+            }) => {}
             _ => {
                 let text = question.to_text();
-                let asked = cluster.set_node_annotation(node, PLAN_CHECK_ANNOTATION, &text).await;
+                let asked = cluster
+                    .set_node_annotation(node, PLAN_CHECK_ANNOTATION, &text)
+                    .await;
                 if let Err(error) = asked {
                     tracing::debug!(node, error = chain(&error), "the driver could not be asked again");
                 }

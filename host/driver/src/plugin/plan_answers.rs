@@ -89,7 +89,11 @@ impl PlanAnswers {
     async fn write(&self, node: &Node, answer: Option<&PlanCheck>) {
         let (cluster, key) = (&self.cluster, PLAN_CHECK_ANNOTATION);
         let written = match answer {
-            Some(answer) => cluster.set_node_annotation(&node.name, key, &answer.to_text()).await,
+            Some(answer) => {
+                cluster
+                    .set_node_annotation(&node.name, key, &answer.to_text())
+                    .await
+            }
             None => cluster.remove_node_annotation(&node.name, key).await,
         };
         if let Err(error) = written {

@@ -129,7 +129,8 @@ fn a_driver_says_before_the_first_cordon_that_its_drain_could_not_begin() {
         drain.prints("handed over to the driver");
         assert_eq!(cordoned(&rig), [false, true, true], "{}", drain.stderr());
         let said = drain.stderr();
-        let refused = "node worker-1 is not cordoned before its turn, because its drain could not begin now: ";
+        let refused =
+            "node worker-1 is not cordoned before its turn, because its drain could not begin now: ";
         let line = said.lines().find(|line| line.contains(refused));
         assert!(line.is_some_and(|line| line.contains(obstacle)), "{said}");
         let silent = "node worker-2: its driver does not say whether the drain could begin; going on without";
@@ -155,7 +156,9 @@ fn a_driver_takes_away_an_answer_that_nobody_reads() {
     })
     .unwrap();
     until("it is answered", || {
-        check().as_str().is_some_and(|text| text.contains("obstacle") && text.contains("scupper.dev/drain-flags"))
+        check()
+            .as_str()
+            .is_some_and(|text| text.contains("obstacle") && text.contains("scupper.dev/drain-flags"))
     });
     until("it is removed", || check().is_null());
 }

@@ -34,6 +34,13 @@ fn a_followed_drain_prints_the_plan_the_waves_and_what_blocks_a_pod() {
     for line in lines {
         assert_eq!(run.stdout.matches(line).count(), 1, "{line}: {run:#?}");
     }
+    // Whichever watch is quicker.
+    let at = |words: &str| {
+        run.stdout
+            .find(words)
+            .unwrap_or_else(|| panic!("{words}: {run:#?}"))
+    };
+    assert!(at("gone     shop/db") < at("Succeeded"), "{run:#?}");
     let node = rig.node("worker-1");
     let left = &node["metadata"]["annotations"]["scupper.dev/drain-status"];
     assert!(left.is_null(), "a drain that is done leaves no word: {node}");

@@ -64,7 +64,9 @@ fn a_second_drain_from_a_terminal_continues_the_first_if_that_is_killed() {
     second.prints(QUEUED);
     first.kill();
     until("the first is continued", || {
-        second.stderr().contains("the drain ahead was abandoned: its Lease has expired; continuing it")
+        second
+            .stderr()
+            .contains("the drain ahead was abandoned: its Lease has expired; continuing it")
     });
     rig.api.store().delete("pods", "shop", "stuck").unwrap();
     let second = second.ended();

@@ -11,13 +11,13 @@ use super::create::HandOver;
 use super::deadline_limit::DeadlineLimit;
 use super::event_presence::{EventPresence, Presence};
 use super::queue_wait::QueueWait;
-use super::result::EventResult;
+use super::result::{EventResult, node_left};
 use super::status_diff::StatusDiff;
 use super::{HandOverEnd, HandOverError};
 use scupper_cluster::{ObservedEvent, ReadError};
 use scupper_driver::POLICY_ACTION;
 use scupper_driver::pre_flight::RefusedSince;
-use scupper_report::{CordonLeft, FollowEvent, NodeLeft, NodeStatus, PolicyMessage, is_done};
+use scupper_report::{FollowEvent, NodeStatus, PolicyMessage, is_done};
 
 /// How often to read what a watch may not show.
 const LOOK: Duration = Duration::from_secs(10);
@@ -79,6 +79,8 @@ pub(super) struct Follower<'a> {
     queue: QueueWait,
     /// The node as it was seen last.
     last: Option<NodeStatus>,
+    /// That the LifecycleEvent has ended. The watch of the pods may still bring what was before, which is told first.
+    last_state: Option<FollowEvent>,
 }
 
 impl<'a> Follower<'a> {
@@ -132,6 +134,7 @@ impl<'a> Follower<'a> {
                 options.timeout.filter(|_| is_drain && !is_joined),
             ),
             last: first,
+            last_state: None,
         }
     }
 
@@ -204,8 +207,14 @@ impl<'a> Follower<'a> {
 
     fn report_changes(&mut self, status: &NodeStatus) {
         let now = self.hand_over.options.clock.now();
+        let is_ours = |event: &&LifecycleEvent| event.uid == self.event.uid;
+        let ours = status.lifecycle_events.iter().find(is_ours);
+        let is_over = ours.is_some_and(|event| event.claim.is_terminal());
         for seen in self.diff.observe(&self.event, status, now) {
-            self.report(&seen);
+            match seen {
+                FollowEvent::State { .. } if is_over => self.last_state = Some(seen),
+                _ => self.report(&seen),
+            }
         }
         self.last = Some(status.clone());
     }
@@ -381,6 +390,9 @@ impl<'a> Follower<'a> {
     }
 
     async fn ended(mut self, last: Option<String>) -> HandOverEnd {
+        if let Some(seen) = self.last_state.take() {
+            self.report(&seen);
+        }
         let was_begun =
             last.is_some() || !matches!(self.stage, ClaimStage::TakenBack { was_taken: false, .. });
         let reported = match &self.stage {
@@ -408,8 +420,16 @@ impl<'a> Follower<'a> {
         ) {
             self.report_remaining();
         }
-        let left = match was_begun {
-            true => self.node_left(reported.end == HandOverEnd::Done).await,
+        let is_drain = self.hand_over.options.intent == Intent::Drain;
+        let left = match was_begun && is_drain {
+            true => {
+                node_left(
+                    self.hand_over.cluster,
+                    self.node,
+                    reported.end == HandOverEnd::Done,
+                )
+                .await
+            }
             false => None,
         };
         self.report(&FollowEvent::Ended {
@@ -418,34 +438,6 @@ impl<'a> Follower<'a> {
             left,
         });
         reported.end
-    }
-
-    /// What the end of a drain leaves of the node. It is read now: the watch may not have shown yet what was undone.
-    async fn node_left(&self, is_done: bool) -> Option<String> {
-        if self.hand_over.options.intent != Intent::Drain {
-            return None;
-        }
-        let node = self.hand_over.cluster.node(self.node).await.ok().flatten()?;
-        let cordon = match (node.unschedulable, &node.checkpoint) {
-            (false, _) => CordonLeft::None,
-            // It is about to be lifted.
-            (true, Some(mark)) if mark.ahead => return None,
-            (true, Some(mark)) if mark.own_cordon => CordonLeft::Ours,
-            (true, _) => CordonLeft::Others,
-        };
-        // What should have been undone has words, which the driver's report of the end has given.
-        let left = node.checkpoint.iter().flat_map(Checkpoint::left_to_undo);
-        let kept_by = left.filter(|(_, words)| words.is_empty());
-        let kept_by: Vec<_> = kept_by.map(|(policy, _)| policy).collect();
-        let back = format!("scupper uncordon {}", self.node);
-        let left = NodeLeft {
-            node: self.node,
-            is_done,
-            cordon,
-            kept_by: &kept_by,
-            back: &back,
-        };
-        Some(left.text())
     }
 
     /// The driver deletes what has succeeded, maybe before any watch has shown that. The node keeps it.

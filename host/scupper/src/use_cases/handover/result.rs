@@ -1,8 +1,9 @@
 //! How a handed-over drain ended: by its LifecycleEvent's status, with the text of the driver's Kubernetes Event about
 //! the node.
 
-use scupper_cluster::ObservedEvent;
-use scupper_report::end_text;
+use scupper_cluster::{Cluster, ObservedEvent};
+use scupper_engine::Checkpoint;
+use scupper_report::{CordonLeft, NodeLeft, end_text};
 use scupper_triggers::slm::OUTCOME_PREFIXES;
 
 /// How it ended.
@@ -101,6 +102,31 @@ impl EventResult {
             message: end_text(outcome, "", why),
         })
     }
+}
+
+/// What the end of a drain leaves of the node. It is read now: a watch may not have shown yet what was undone.
+pub(super) async fn node_left(cluster: &Cluster, node: &str, is_done: bool) -> Option<String> {
+    let found = cluster.node(node).await.ok().flatten()?;
+    let cordon = match (found.unschedulable, &found.checkpoint) {
+        (false, _) => CordonLeft::None,
+        // It is about to be lifted.
+        (true, Some(mark)) if mark.ahead => return None,
+        (true, Some(mark)) if mark.own_cordon => CordonLeft::Ours,
+        (true, _) => CordonLeft::Others,
+    };
+    // What should have been undone has words, which the driver's report of the end has given.
+    let left = found.checkpoint.iter().flat_map(Checkpoint::left_to_undo);
+    let kept_by = left.filter(|(_, words)| words.is_empty());
+    let kept_by: Vec<_> = kept_by.map(|(policy, _)| policy).collect();
+    let back = format!("scupper uncordon {node}");
+    let left = NodeLeft {
+        node,
+        is_done,
+        cordon,
+        kept_by: &kept_by,
+        back: &back,
+    };
+    Some(left.text())
 }
 
 /// By an outcome's name.
