@@ -29,7 +29,7 @@ pub use error::DriverError;
 pub use local::nodes::{NodeSelection, names as node_names, resolve as resolve_nodes, resolve_or_recall};
 pub use local::{
     CordonsAhead, DrainingProcess, LocalOptions, NodeDrainResult, RollBack, back_in_service,
-    draining_process, keeping_cordon, may_wait, remove_taint, run as run_locally, would_begin_at_drivers,
+    draining_process, keeping_cordon, remove_taint, run as run_locally, would_begin_at_drivers,
 };
 pub use occupancy::{LocalError, NodeOccupancy, OccupancyOverrides, has_foreign_cordon};
 pub use options::{KubeletPluginOptions, PoliciesOptions};

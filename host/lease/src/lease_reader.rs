@@ -162,6 +162,14 @@ impl LeaseReader {
             })
     }
 
+    /// Whether the process that drains this node is alive by its Lease, or was a moment ago.
+    pub async fn may_be_alive(&mut self, node: &str) -> bool {
+        matches!(
+            self.life_of_holder(node).await,
+            HolderLiveness::Alive | HolderLiveness::Silent(_)
+        )
+    }
+
     /// Whether the holder of the node's Lease is alive. To be asked again while it is silent.
     pub async fn life_of_holder(&mut self, node: &str) -> HolderLiveness {
         let (found, now) = (self.cluster.lease(&self.namespace, node).await, Instant::now());

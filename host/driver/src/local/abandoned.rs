@@ -23,8 +23,8 @@ const REASON: &str = "undone by scupper uncordon, because the process that drain
 pub(super) enum FoundDrain {
     /// Its process is gone.
     Abandoned(AbandonedDrain),
-    /// It drains, and the drain of this command begins when that has ended.
-    Ahead(Checkpoint),
+    /// It drains, and the drain of this command begins when that has ended: `cordon cordon-worker-1`.
+    Ahead(String),
     /// It keeps this command from the node.
     InTheWay,
 }
@@ -78,8 +78,7 @@ pub(super) async fn find(
         (Intent::Drain, Intent::Uncordon) => "draining the node instead",
         _ => "continuing it",
     };
-    let process = draining_process(&mut leases, node, &mark, does).await;
-    match process {
+    match draining_process(&mut leases, node, &mark, does).await {
         DrainingProcess::Gone if keeps_cordon => {
             let node = node.to_owned();
             Err(LocalError::ForeignCordon { node }.into())
@@ -90,24 +89,12 @@ pub(super) async fn find(
         })),
         DrainingProcess::Alive => {
             let are_drains = (options.intent, mark.intent) == (Intent::Drain, Intent::Drain);
-            Ok(match are_drains && may_wait(&mut leases, node, process).await {
-                true => FoundDrain::Ahead(mark),
+            Ok(match are_drains && leases.may_be_alive(node).await {
+                true => FoundDrain::Ahead(format!("{} {}", mark.trigger, mark.name)),
                 false => FoundDrain::InTheWay,
             })
         }
         DrainingProcess::Unknown => Err(LocalError::may_be_abandoned(node, mark).into()),
-    }
-}
-
-/// Whether a drain may wait for the process that drains its node: it is alive by its Lease, or was a moment ago.
-pub async fn may_wait(leases: &mut LeaseReader, node: &str, process: DrainingProcess) -> bool {
-    match process {
-        DrainingProcess::Gone | DrainingProcess::Unknown => false,
-        // Of a driver only the Lease tells.
-        DrainingProcess::Alive => matches!(
-            leases.life_of_holder(node).await,
-            HolderLiveness::Alive | HolderLiveness::Silent(_)
-        ),
     }
 }
 

@@ -11,7 +11,7 @@ mod own_flags;
 mod plan_ahead;
 mod run;
 
-pub use abandoned::{DrainingProcess, draining_process, keeping_cordon, may_wait};
+pub use abandoned::{DrainingProcess, draining_process, keeping_cordon};
 pub use back_in_service::{back_in_service, remove_taint};
 pub use cordon_ahead::CordonsAhead;
 pub use options::{LocalOptions, RollBack};

@@ -172,8 +172,7 @@ impl LocalDrains {
                         }
                         read(take_over).await?
                     }
-                    FoundDrain::Ahead(mark) => {
-                        let ahead = format!("{} {}", mark.trigger, mark.name);
+                    FoundDrain::Ahead(ahead) => {
                         behind = Some(ahead.clone());
                         self.say(node, &FollowEvent::Queued { behind: ahead });
                         NodeAtDrainStart::unread(node)

@@ -13,8 +13,7 @@ use crate::use_cases::{CommandError, REFUSAL_PATIENCE, status};
 use scupper_cluster::{Cluster, ConnectOptions, NewLifecycleEvent};
 use scupper_driver::{
     CordonsAhead, DrainingProcess, DriverError, LocalError, NodeOccupancy, OccupancyOverrides,
-    draining_process, has_foreign_cordon, keeping_cordon, may_wait, resolve_or_recall,
-    would_begin_at_drivers,
+    draining_process, has_foreign_cordon, keeping_cordon, resolve_or_recall, would_begin_at_drivers,
 };
 use scupper_lease::LeaseReader;
 use scupper_report::FollowEvent;
@@ -264,8 +263,9 @@ impl HandOver<'_> {
                 }
                 DrainingProcess::Gone => return Ok(None),
                 // Its driver begins when that ends, which `StatusDiff` says. It may have left pods that are to leave now.
-                process if (intent, mark.intent) == (Intent::Drain, Intent::Drain) => {
-                    if may_wait(&mut leases, node, process).await {
+                DrainingProcess::Alive if (intent, mark.intent) == (Intent::Drain, Intent::Drain) => {
+                    // Of a driver only the Lease tells.
+                    if leases.may_be_alive(node).await {
                         return Ok(None);
                     }
                 }
