@@ -162,12 +162,16 @@ impl LeaseReader {
             })
     }
 
-    /// Whether the process that drains this node is alive by its Lease, or was a moment ago.
-    pub async fn may_be_alive(&mut self, node: &str) -> bool {
-        matches!(
-            self.life_of_holder(node).await,
-            HolderLiveness::Alive | HolderLiveness::Silent(_)
-        )
+    /// Whether the process that drains this node holds its Lease and is alive, or was a moment ago: another one can wait for
+    /// the Lease. One that drains without a Lease cannot be waited for.
+    pub async fn is_held(&mut self, node: &str) -> bool {
+        let found = self.cluster.lease(&self.namespace, node).await;
+        let is_named = found.ok().flatten().is_some_and(|lease| !lease.holder.is_empty());
+        is_named
+            && matches!(
+                self.life_of_holder(node).await,
+                HolderLiveness::Alive | HolderLiveness::Silent(_)
+            )
     }
 
     /// Whether the holder of the node's Lease is alive. To be asked again while it is silent.

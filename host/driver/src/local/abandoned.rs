@@ -89,7 +89,7 @@ pub(super) async fn find(
         })),
         DrainingProcess::Alive => {
             let are_drains = (options.intent, mark.intent) == (Intent::Drain, Intent::Drain);
-            Ok(match are_drains && leases.may_be_alive(node).await {
+            Ok(match are_drains && leases.is_held(node).await {
                 true => FoundDrain::Ahead(format!("{} {}", mark.trigger, mark.name)),
                 false => FoundDrain::InTheWay,
             })

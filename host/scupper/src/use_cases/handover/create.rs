@@ -265,7 +265,7 @@ impl HandOver<'_> {
                 // Its driver begins when that ends, which `StatusDiff` says. It may have left pods that are to leave now.
                 DrainingProcess::Alive if (intent, mark.intent) == (Intent::Drain, Intent::Drain) => {
                     // Of a driver only the Lease tells.
-                    if leases.may_be_alive(node).await {
+                    if leases.is_held(node).await {
                         return Ok(None);
                     }
                 }
