@@ -14,7 +14,7 @@ use crate::limit::LIMIT;
 use crate::rig::NODE;
 
 /// In the order of their start: a task is ended before those above it.
-const TASKS: [&str; 16] = [
+const TASKS: [&str; 17] = [
     "metrics and probes",
     "trace exporter",
     "policy reloader",
@@ -24,6 +24,7 @@ const TASKS: [&str; 16] = [
     "node watch",
     "notice of a left taint",
     "notice of what is left to undo",
+    "answers to plan checks",
     "condition cleanup",
     "cordon trigger",
     "DrainRequest trigger",
