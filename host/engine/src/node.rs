@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use crate::{Checkpoint, Time, Uid};
 
 /// A condition of a node or a pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Condition {
     /// `type`

@@ -111,7 +111,7 @@ pub struct PodRef {
 }
 
 /// The owner reference with `controller: true`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Controller {
     /// `apiVersion`, such as `apps/v1`

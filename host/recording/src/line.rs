@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use scupper_api::facts::FactObject;
-use scupper_engine::{Checkpoint, Command, Event, Request, Time, ToUndo};
+use scupper_engine::{Checkpoint, Command, Condition, Event, Request, Time, ToUndo};
 use serde::{Deserialize, Serialize};
 
 use crate::pods::PodChange;
@@ -145,11 +145,11 @@ pub(crate) struct WrittenTurn {
 /// An input, as it is written: [`Input`], or what has changed of a pod.
 #[derive(Debug, Serialize, Deserialize)]
 #[expect(clippy::large_enum_variant, reason = "nearly all are events")]
-pub(crate) enum WrittenInput {
+pub(crate) enum WrittenInput<C = Condition> {
     Event(Event),
     Timeout,
     Recall { left: ToUndo, own: BTreeSet<String> },
-    Pod(PodChange),
+    Pod(PodChange<C>),
 }
 
 /// How the drain ended.

@@ -2,17 +2,15 @@
 //! nearly all of it stays as it was.
 
 use std::collections::HashMap;
+use std::hash::BuildHasher as _;
 
+use foldhash::quality::RandomState;
 use scupper_engine::{Condition, Deletion, Event, Pod, PodPhase, Uid};
 use serde::{Deserialize, Serialize};
 
-/// The pods as the engine was told of them last.
-#[derive(Debug, Default)]
-pub(crate) struct KnownPods(HashMap<Uid, Pod>);
-
-/// What is new about a pod.
+/// What is new about a pod. Who writes it borrows the conditions.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct PodChange {
+pub(crate) struct PodChange<C = Condition> {
     uid: Uid,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     phase: Option<PodPhase>,
@@ -21,13 +19,145 @@ pub(crate) struct PodChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     deletion: Option<Deletion>,
     /// Those that are new or other than the one of their kind.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    conditions: Vec<Condition>,
+    #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
+    conditions: Vec<C>,
 }
 
-impl KnownPods {
+/// The pods as the engine was told of them last, for who writes. A pod has dozens of texts, and comparing them all with those
+/// of its last state cost most of what a recording did: digests are made of a state that is at hand anyway.
+#[derive(Debug, Default)]
+pub(crate) struct WrittenPods {
+    pods: HashMap<Uid, WrittenPod>,
+    /// Of this process alone: strangers write the texts.
+    digests: RandomState,
+}
+
+#[derive(Debug)]
+struct WrittenPod {
+    phase: PodPhase,
+    ready: bool,
+    deletion: Option<Deletion>,
+    conditions: Vec<ConditionDigest>,
+    /// Of everything else.
+    rest: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ConditionDigest {
+    kind: u64,
+    all: u64,
+}
+
+impl WrittenPods {
     /// The engine is told this. `Some`: it is all told by this change of a pod.
-    pub(crate) fn told(&mut self, event: &Event) -> Option<PodChange> {
+    pub(crate) fn told<'a>(&mut self, event: &'a Event) -> Option<PodChange<&'a Condition>> {
+        match event {
+            Event::Pods(pods) => {
+                let digests = &self.digests;
+                let pods = pods
+                    .iter()
+                    .map(|pod| (pod.id.uid.clone(), WrittenPod::of(pod, digests)));
+                self.pods = pods.collect();
+                None
+            }
+            Event::PodDeleted(uid) => {
+                self.pods.remove(uid);
+                None
+            }
+            Event::PodApplied(pod) => {
+                let now = WrittenPod::of(pod, &self.digests);
+                let Some(known) = self.pods.get_mut(&pod.id.uid) else {
+                    self.pods.insert(pod.id.uid.clone(), now);
+                    return None;
+                };
+                let change = known.change_to(&now, pod);
+                *known = now;
+                change
+            }
+            _ => None,
+        }
+    }
+}
+
+impl WrittenPod {
+    fn of(pod: &Pod, digests: &RandomState) -> Self {
+        let Pod {
+            id,
+            node,
+            labels,
+            annotations,
+            controller,
+            phase,
+            ready,
+            conditions,
+            priority,
+            priority_class,
+            grace_seconds,
+            created,
+            deletion,
+            finalizers,
+            empty_dir,
+            host_network,
+            hostname,
+            cordon_toleration,
+            volume_claims,
+            host_paths,
+        } = pod;
+        let of_api = (id, node, labels, annotations, controller, created, finalizers);
+        let of_spec = (
+            (priority, priority_class, grace_seconds),
+            (empty_dir, host_network, hostname),
+            (cordon_toleration, volume_claims, host_paths),
+        );
+        let of_condition = |condition: &Condition| ConditionDigest {
+            kind: digests.hash_one(&condition.kind),
+            all: digests.hash_one(condition),
+        };
+        Self {
+            phase: *phase,
+            ready: *ready,
+            deletion: *deletion,
+            conditions: conditions.iter().map(of_condition).collect(),
+            rest: digests.hash_one((of_api, of_spec)),
+        }
+    }
+
+    /// `None`: a change cannot say it.
+    fn change_to<'a>(&self, now: &Self, pod: &'a Pod) -> Option<PodChange<&'a Condition>> {
+        let is_taken_back = self.deletion.is_some() && now.deletion.is_none();
+        if self.rest != now.rest || is_taken_back {
+            return None;
+        }
+        let mut told = self.conditions.clone();
+        let mut conditions = Vec::new();
+        for (digest, condition) in now.conditions.iter().zip(&pod.conditions) {
+            if self.conditions.contains(digest) {
+                continue;
+            }
+            conditions.push(condition);
+            // As who reads it does.
+            match told.iter_mut().find(|known| known.kind == digest.kind) {
+                Some(known) => *known = *digest,
+                None => told.push(*digest),
+            }
+        }
+        (told == now.conditions).then(|| PodChange {
+            uid: pod.id.uid.clone(),
+            phase: (self.phase != now.phase).then_some(now.phase),
+            ready: (self.ready != now.ready).then_some(now.ready),
+            deletion: now.deletion.filter(|_| self.deletion != now.deletion),
+            conditions,
+        })
+    }
+}
+
+/// The pods as the engine was told of them last, for who reads.
+#[derive(Debug, Default)]
+pub(crate) struct KnownPods(HashMap<Uid, Pod>);
+
+impl KnownPods {
+    /// This line tells of pods as a whole.
+    pub(crate) fn told(&mut self, event: &Event) {
         match event {
             Event::Pods(pods) => {
                 let pods = pods.iter().map(|pod| (pod.id.uid.clone(), pod.clone()));
@@ -37,54 +167,29 @@ impl KnownPods {
                 self.0.remove(uid);
             }
             Event::PodApplied(pod) => {
-                let Some(known) = self.0.get_mut(&pod.id.uid) else {
-                    self.0.insert(pod.id.uid.clone(), pod.clone());
-                    return None;
-                };
-                let change = PodChange::between(known, pod);
-                change.apply(known);
-                if known == pod {
-                    return Some(change);
-                }
-                known.clone_from(pod);
+                self.0.insert(pod.id.uid.clone(), pod.clone());
             }
             _ => {}
         }
-        None
     }
 
     /// What a change tells; `None`: of a pod that is not known.
-    pub(crate) fn changed(&mut self, change: &PodChange) -> Option<Event> {
-        let known = self.0.get_mut(&change.uid)?;
-        change.apply(known);
-        Some(Event::PodApplied(known.clone()))
-    }
-}
-
-impl PodChange {
-    /// As far as it can say it.
-    fn between(before: &Pod, after: &Pod) -> Self {
-        let is_new = |condition: &&Condition| !before.conditions.contains(condition);
-        Self {
-            uid: after.id.uid.clone(),
-            phase: (before.phase != after.phase).then_some(after.phase),
-            ready: (before.ready != after.ready).then_some(after.ready),
-            deletion: after.deletion.filter(|_| before.deletion != after.deletion),
-            conditions: after.conditions.iter().filter(is_new).cloned().collect(),
-        }
-    }
-
-    fn apply(&self, pod: &mut Pod) {
-        pod.phase = self.phase.unwrap_or(pod.phase);
-        pod.ready = self.ready.unwrap_or(pod.ready);
-        pod.deletion = self.deletion.or(pod.deletion);
-        for condition in &self.conditions {
-            let same_kind = |known: &&mut Condition| known.kind == condition.kind;
-            match pod.conditions.iter_mut().find(same_kind) {
-                Some(known) => known.clone_from(condition),
-                None => pod.conditions.push(condition.clone()),
+    pub(crate) fn changed(&mut self, change: PodChange) -> Option<Event> {
+        let pod = self.0.get_mut(&change.uid)?;
+        pod.phase = change.phase.unwrap_or(pod.phase);
+        pod.ready = change.ready.unwrap_or(pod.ready);
+        pod.deletion = change.deletion.or(pod.deletion);
+        for condition in change.conditions {
+            match pod
+                .conditions
+                .iter_mut()
+                .find(|known| known.kind == condition.kind)
+            {
+                Some(known) => *known = condition,
+                None => pod.conditions.push(condition),
             }
         }
+        Some(Event::PodApplied(pod.clone()))
     }
 }
 
@@ -120,10 +225,17 @@ mod tests {
         }
     }
 
-    fn knowing(pod: &Pod) -> KnownPods {
-        let mut known = KnownPods::default();
-        assert!(known.told(&Event::Pods(vec![pod.clone()])).is_none());
-        known
+    /// Who writes and who reads, both of whom know this pod.
+    fn knowing(pod: &Pod) -> (WrittenPods, KnownPods) {
+        let (mut writer, mut reader) = (WrittenPods::default(), KnownPods::default());
+        let pods = Event::Pods(vec![pod.clone()]);
+        assert!(writer.told(&pods).is_none());
+        reader.told(&pods);
+        (writer, reader)
+    }
+
+    fn read(change: &PodChange<&Condition>) -> PodChange {
+        serde_json::from_str(&serde_json::to_string(change).unwrap()).unwrap()
     }
 
     #[test]
@@ -140,20 +252,18 @@ mod tests {
             ..before.clone()
         };
         let told = Event::PodApplied(after.clone());
-        let change = knowing(&before).told(&told).unwrap();
-        let text = serde_json::to_string(&change).unwrap();
-        let change: PodChange = serde_json::from_str(&text).unwrap();
-        let mut reader = knowing(&before);
-        assert_eq!(reader.changed(&change), Some(told));
-        assert_eq!(KnownPods::default().changed(&change), None);
+        let (mut writer, mut reader) = knowing(&before);
+        let change = writer.told(&told).unwrap();
+        assert_eq!(KnownPods::default().changed(read(&change)), None);
+        assert_eq!(reader.changed(read(&change)), Some(told.clone()));
         // Once more the same: nothing is new.
-        let same = reader.told(&Event::PodApplied(after.clone())).unwrap();
+        let same = writer.told(&told).unwrap();
         assert_eq!(
             serde_json::to_value(&same).unwrap(),
             serde_json::json!({"uid": after.id.uid})
         );
         reader.told(&Event::PodDeleted(after.id.uid));
-        assert_eq!(reader.changed(&change), None);
+        assert_eq!(reader.changed(read(&change)), None);
     }
 
     #[test]
@@ -174,13 +284,11 @@ mod tests {
             },
         ];
         for change in changes {
-            let (mut known, mut after) = (knowing(&before), before.clone());
+            let ((mut writer, _), mut after) = (knowing(&before), before.clone());
             change(&mut after);
-            assert!(
-                known.told(&Event::PodApplied(after.clone())).is_none(),
-                "{after:?}"
-            );
-            let again = known.told(&Event::PodApplied(after)).unwrap();
+            let told = Event::PodApplied(after);
+            assert!(writer.told(&told).is_none(), "{told:?}");
+            let again = writer.told(&told).unwrap();
             assert!(again.conditions.is_empty() && again.deletion.is_none());
         }
     }

@@ -257,7 +257,7 @@ impl<'a> Lines<'a> {
                 WrittenInput::Recall { left, own } => Input::Recall { left, own },
                 WrittenInput::Pod(change) => {
                     let unknown = || serde_json::Error::custom("a pod has changed that no line before has");
-                    let event = pods.changed(&change).ok_or_else(unknown);
+                    let event = pods.changed(change).ok_or_else(unknown);
                     Input::Event(Cow::Owned(event.map_err(|source| self.wrong(source))?))
                 }
             };

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::facts::FactLog;
 use crate::line::{End, Header, Input, Line, RecordedPolicy, StartEstimate, WrittenInput};
-use crate::pods::KnownPods;
+use crate::pods::WrittenPods;
 use crate::shadow::ShadowPlan;
 use crate::writer::{Waiting, write};
 
@@ -27,7 +27,7 @@ const LAST_WRITE: Duration = Duration::from_secs(2);
 #[derive(Debug, Default)]
 pub struct Recorder {
     thread: Option<Thread>,
-    pods: KnownPods,
+    pods: WrittenPods,
     /// The turn so far, as the contents of two JSON arrays.
     inputs: Vec<u8>,
     commands: Vec<u8>,
