@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use scupper_engine::{Checkpoint, Intent, Node, Request, Trigger};
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep_until};
 
 use crate::adapters::transition_api;
 use crate::manager::drain_settings::DrainSettingsSource;
@@ -15,7 +15,7 @@ use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_policy_reload::Catalogue;
 
-/// An answer that nobody has taken away is removed after this time: its command is gone.
+/// An answer that its command has not removed is removed after this time: the command is gone.
 const KEPT: Duration = Duration::from_secs(20);
 
 /// What it takes to plan a drain.
@@ -31,29 +31,32 @@ impl PlanAnswers {
     pub(super) async fn run(self, mut nodes: watch::Receiver<Option<Node>>) {
         // The watch may still show the question that was answered.
         let mut last = String::new();
+        let mut removed_at = None;
         loop {
             let node = nodes.borrow_and_update().clone();
-            let check = node.as_ref().and_then(PlanCheck::of);
-            let mut answered = false;
-            if let Some((node, check)) = node.zip(check) {
-                match &check.says {
-                    PlanCheckText::Flags(flags) if check.id != last => {
-                        let obstacle = self.obstacle(&node, flags).await;
-                        self.write(&node, Some(&check.answered(obstacle))).await;
-                        last = check.id;
-                        continue;
+            let found = node.and_then(|node| PlanCheck::of(&node).map(|check| (node, check)));
+            if let Some((node, check)) = &found
+                && let PlanCheckText::Flags(flags) = &check.says
+                && check.id != last
+            {
+                let obstacle = self.obstacle(node, flags).await;
+                self.write(node, Some(&check.answered(obstacle))).await;
+                last.clone_from(&check.id);
+                continue;
+            }
+            let answered = found.filter(|(_, check)| matches!(check.says, PlanCheckText::Obstacle(_)));
+            let first = || Instant::now() + KEPT;
+            removed_at = answered.as_ref().map(|_| removed_at.unwrap_or_else(first));
+            tokio::select! {
+                changed = nodes.changed() => if changed.is_err() {
+                    return;
+                },
+                () = sleep_until(removed_at.unwrap_or_else(first)), if removed_at.is_some() => {
+                    if let Some((node, _)) = &answered {
+                        self.write(node, None).await;
                     }
-                    PlanCheckText::Flags(_) => {}
-                    PlanCheckText::Obstacle(_) => answered = true,
+                    removed_at = None;
                 }
-                tokio::select! {
-                    changed = nodes.changed() => if changed.is_err() {
-                        return;
-                    },
-                    () = sleep(KEPT), if answered => self.write(&node, None).await,
-                }
-            } else if nodes.changed().await.is_err() {
-                return;
             }
         }
     }
