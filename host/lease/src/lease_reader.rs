@@ -165,34 +165,37 @@ impl LeaseReader {
     /// Whether the process that drains this node holds its Lease and is alive, or was a moment ago: another one can wait for
     /// the Lease. One that drains without a Lease cannot be waited for.
     pub async fn is_held(&mut self, node: &str) -> bool {
-        let found = self.cluster.lease(&self.namespace, node).await;
-        let is_named = found.ok().flatten().is_some_and(|lease| !lease.holder.is_empty());
-        is_named
-            && matches!(
-                self.life_of_holder(node).await,
-                HolderLiveness::Alive | HolderLiveness::Silent(_)
-            )
+        matches!(
+            self.life_by_lease(node).await,
+            Some(HolderLiveness::Alive | HolderLiveness::Silent(_))
+        )
     }
 
     /// Whether the holder of the node's Lease is alive. To be asked again while it is silent.
     pub async fn life_of_holder(&mut self, node: &str) -> HolderLiveness {
+        match self.life_by_lease(node).await {
+            Some(life) => life,
+            None => self.life_of_named(node).await,
+        }
+    }
+
+    /// `None`: the Lease has no holder, or cannot be read.
+    async fn life_by_lease(&mut self, node: &str) -> Option<HolderLiveness> {
         let (found, now) = (self.cluster.lease(&self.namespace, node).await, Instant::now());
-        let Some(lease) = found.ok().flatten().filter(|lease| !lease.holder.is_empty()) else {
-            return self.life_of_named(node).await;
-        };
+        let lease = found.ok().flatten().filter(|lease| !lease.holder.is_empty())?;
         let holder = HolderIdentity::parse(&lease.holder);
         if self.own.is_beside(&holder) && !self.own.knows_dead(&holder) {
-            return HolderLiveness::Alive;
+            return Some(HolderLiveness::Alive);
         }
         let watched = self.watched(node);
         let before = watched.expiry.observed();
         let availability = watched.expiry.observe(&lease, now);
         let is_renewed = before.is_some() && before != watched.expiry.observed();
-        match availability {
+        Some(match availability {
             LeaseAvailability::Free => HolderLiveness::Gone(holder.text()),
             LeaseAvailability::HeldBy(_) if is_renewed => HolderLiveness::Alive,
             LeaseAvailability::HeldBy(_) => HolderLiveness::Silent(holder.text()),
-        }
+        })
     }
 
     fn watched(&mut self, node: &str) -> &mut WatchedLease {
