@@ -25,6 +25,8 @@ pub(super) struct NodeAtDrainStart {
     pub(super) ended: Option<DrainEnd>,
     /// The node as it was read.
     pub(super) seen: Option<Node>,
+    /// The drain of another process that it waits for: `cordon cordon-worker-1`.
+    pub(super) behind: Option<String>,
     /// The node whose foreign cordon must be made ours first.
     adopt: Option<Node>,
 }
@@ -147,13 +149,21 @@ pub(super) async fn look_again(
 }
 
 impl NodeAtDrainStart {
-    /// Of a drain behind another one: only what the node is like after that counts.
-    pub(super) fn unread(node: &str) -> Self {
+    /// Only what the node is like after the drain ahead counts.
+    pub(super) fn behind(node: &str, ahead: String) -> Self {
+        Self {
+            behind: Some(ahead),
+            ..Self::unread(node)
+        }
+    }
+
+    fn unread(node: &str) -> Self {
         Self {
             node: node.to_owned(),
             resume: None,
             ended: None,
             seen: None,
+            behind: None,
             adopt: None,
         }
     }

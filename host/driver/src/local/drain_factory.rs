@@ -30,8 +30,6 @@ pub(super) struct LocalDrainFactory<'a> {
     drains: &'a LocalDrains,
     /// It continues what another process has begun.
     take_over: bool,
-    /// The drain of another process that it waits for, or waited for: `cordon cordon-worker-1`.
-    behind: Option<String>,
     start: NodeAtDrainStart,
     request: Request,
     /// The id of a drain that continues no other: the Lease names it before the drain is created.
@@ -45,19 +43,13 @@ pub(super) struct LocalDrainFactory<'a> {
 
 impl<'a> LocalDrainFactory<'a> {
     /// A drain that has not begun.
-    pub(super) fn new(
-        drains: &'a LocalDrains,
-        take_over: bool,
-        start: NodeAtDrainStart,
-        behind: Option<String>,
-    ) -> Self {
+    pub(super) fn new(drains: &'a LocalDrains, take_over: bool, start: NodeAtDrainStart) -> Self {
         let since = drains.options.clock.now();
         let own_id = new_id(since);
         let request = drains.request(&own_id, since, &start);
         Self {
             drains,
             take_over,
-            behind,
             start,
             request,
             own_id,
@@ -139,7 +131,7 @@ impl<'a> LocalDrainFactory<'a> {
     /// What this drain waited for has not ended, and its process has not the Lease any more. A driver's is left to it.
     fn is_abandoned_ahead(&self, error: &DriverError) -> bool {
         let is_of_a_command = |trigger: &str| Trigger::of(trigger) == Trigger::Command;
-        self.behind.is_some()
+        self.start.behind.is_some()
             && matches!(error, DriverError::Local(LocalError::Busy { trigger, intent: Intent::Drain, .. })
                 if is_of_a_command(trigger))
     }
@@ -247,7 +239,7 @@ impl DrainFactory for LocalDrainFactory<'_> {
 
     fn waiting_for(&self, holder: &str) {
         let node = &self.request.node;
-        let words = match &self.behind {
+        let words = match &self.start.behind {
             Some(behind) => format!("queued behind {behind}"),
             None => format!("standing by: {holder} holds the node's Lease"),
         };
@@ -255,7 +247,7 @@ impl DrainFactory for LocalDrainFactory<'_> {
             board.begin(node, self.drains.options.clock.now(), &words);
         }
         // A line says what it is queued behind.
-        if self.behind.is_none() {
+        if self.start.behind.is_none() {
             tracing::warn!("node {node}: {words}");
         }
     }

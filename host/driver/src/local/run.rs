@@ -159,7 +159,6 @@ impl LocalDrains {
         let mut leases = self.leases.clone();
         let mut take_over = self.options.take_over;
         let read = async |take_over| begin::read_start(&self.cluster, &self.options, take_over, node).await;
-        let mut behind = None;
         let start = match read(take_over).await {
             Err(busy @ DriverError::Local(LocalError::Busy { .. })) => {
                 match abandoned::find(&self.cluster, &self.options, node).await? {
@@ -173,16 +172,16 @@ impl LocalDrains {
                         read(take_over).await?
                     }
                     FoundDrain::Ahead(ahead) => {
-                        behind = Some(ahead.clone());
-                        self.say(node, &FollowEvent::Queued { behind: ahead });
-                        NodeAtDrainStart::unread(node)
+                        let behind = ahead.clone();
+                        self.say(node, &FollowEvent::Queued { behind });
+                        NodeAtDrainStart::behind(node, ahead)
                     }
                     FoundDrain::InTheWay => return Err(busy),
                 }
             }
             start => start?,
         };
-        let factory = LocalDrainFactory::new(self, take_over, start, behind);
+        let factory = LocalDrainFactory::new(self, take_over, start);
         // Before the Lease is taken, which names the process that is gone: the same command with all flags must find it.
         factory.check_flags().await?;
         let runner = LeasedRunner {
