@@ -24,13 +24,10 @@ pub(crate) struct PodChange<C = Condition> {
 }
 
 /// The pods as the engine was told of them last, for who writes. A pod has dozens of texts, and comparing them all with those
-/// of its last state cost most of what a recording did: digests are made of a state that is at hand anyway.
+/// of its last state took a third of a recording's CPU time. So only digests are kept, those of this process alone, because
+/// strangers write the texts.
 #[derive(Debug, Default)]
-pub(crate) struct WrittenPods {
-    pods: HashMap<Uid, WrittenPod>,
-    /// Of this process alone: strangers write the texts.
-    digests: RandomState,
-}
+pub(crate) struct WrittenPods(HashMap<Uid, WrittenPod, RandomState>);
 
 #[derive(Debug)]
 struct WrittenPod {
@@ -53,21 +50,21 @@ impl WrittenPods {
     pub(crate) fn told<'a>(&mut self, event: &'a Event) -> Option<PodChange<&'a Condition>> {
         match event {
             Event::Pods(pods) => {
-                let digests = &self.digests;
-                let pods = pods
-                    .iter()
-                    .map(|pod| (pod.id.uid.clone(), WrittenPod::of(pod, digests)));
-                self.pods = pods.collect();
+                self.0.clear();
+                for pod in pods {
+                    let now = WrittenPod::of(pod, self.0.hasher());
+                    self.0.insert(pod.id.uid.clone(), now);
+                }
                 None
             }
             Event::PodDeleted(uid) => {
-                self.pods.remove(uid);
+                self.0.remove(uid);
                 None
             }
             Event::PodApplied(pod) => {
-                let now = WrittenPod::of(pod, &self.digests);
-                let Some(known) = self.pods.get_mut(&pod.id.uid) else {
-                    self.pods.insert(pod.id.uid.clone(), now);
+                let now = WrittenPod::of(pod, self.0.hasher());
+                let Some(known) = self.0.get_mut(&pod.id.uid) else {
+                    self.0.insert(pod.id.uid.clone(), now);
                     return None;
                 };
                 let change = known.change_to(&now, pod);
