@@ -79,7 +79,7 @@ pub(super) struct Follower<'a> {
     queue: QueueWait,
     /// The node as it was seen last.
     last: Option<NodeStatus>,
-    /// That the LifecycleEvent has ended. The watch of the pods may still bring what was before, which is told first.
+    /// The end of the LifecycleEvent. It is reported after the changes of pods that the other watch still brings.
     last_state: Option<FollowEvent>,
 }
 
