@@ -3,11 +3,11 @@
 use futures::future::ready;
 use futures::stream::{self, Stream, StreamExt as _};
 use scupper_api::Change;
+use scupper_checkpoint::CheckpointFault;
 use scupper_engine::{Budget, Event, Node};
 
 use super::Cluster;
 use super::budget::WireBudget;
-use super::checkpoint::CheckpointFault;
 use super::listing::Source;
 use super::node::WireNode;
 use super::pod::WirePod;

@@ -6,7 +6,6 @@ use kube::config::{InClusterError, KubeconfigError};
 use scupper_common::samples::errors;
 use scupper_common::variants;
 
-use super::checkpoint::CheckpointFault;
 use super::{ConnectError, DecodeError, ProxyUrlError, ReadError, WriteError};
 
 variants!(ConnectError: NoConfig Kubeconfig NotThere NoCurrentContext ServiceAccount Proxy Setup Unreachable
@@ -14,7 +13,6 @@ variants!(ConnectError: NoConfig Kubeconfig NotThere NoCurrentContext ServiceAcc
 variants!(DecodeError: NoKind NoName Field);
 variants!(ReadError: NotFound Unauthorized Forbidden NotSaved Unavailable Unexpected);
 variants!(WriteError: Conflict Rejected Unavailable);
-variants!(CheckpointFault: Unreadable Version Unknown OtherNode TooLarge);
 
 fn text(text: &str) -> String {
     text.to_owned()
@@ -138,19 +136,11 @@ fn every_error() {
             source: serde_json::from_str::<u32>("\"one\"").unwrap_err(),
         },
     ];
-    let checkpoint = [
-        CheckpointFault::Unreadable(text("EOF while parsing")),
-        CheckpointFault::Version(99),
-        CheckpointFault::Unknown("phase"),
-        CheckpointFault::OtherNode,
-        CheckpointFault::TooLarge(300_000),
-    ];
     let all = [
         errors("ConnectError", &connecting()),
         errors("DecodeError", &decoding),
         errors("ReadError", &reading()),
         errors("WriteError", &writing()),
-        errors("CheckpointFault", &checkpoint),
     ];
     insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!("errors", all.concat());

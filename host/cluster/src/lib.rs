@@ -21,7 +21,6 @@ mod annotations;
 mod api_requests;
 mod bounded;
 mod budget;
-mod checkpoint;
 mod client;
 mod conditions;
 mod connect;

@@ -1,9 +1,9 @@
 //! Converts the node from the API's form to the engine's.
 
+use scupper_checkpoint::CheckpointFault;
 use scupper_engine::{Node, Uid};
 use serde::Deserialize;
 
-use super::checkpoint::{self, CheckpointFault};
 use super::wire::{self, Condition, Meta, Object, nullable};
 
 /// The annotation with the checkpoint, which also marks the cordon as ours.
@@ -53,7 +53,7 @@ impl WireNode {
         } = self;
         let (checkpoint, fault) = match meta.annotations.remove(DRAIN_ANNOTATION) {
             None => (None, None),
-            Some(text) => match checkpoint::decode(&text) {
+            Some(text) => match scupper_checkpoint::decode(&text) {
                 Ok(checkpoint) if checkpoint.node.as_str() != meta.uid => {
                     (None, Some(CheckpointFault::OtherNode))
                 }

@@ -61,8 +61,7 @@ impl Cluster {
         self.read_reduced(&source, "list nodes", node).await
     }
 
-    /// Checks that the node exists and its pods are readable: distinguishes an unknown node, a missing right and a dead
-    /// server.
+    /// Checks that the node exists and its pods are readable: an unknown node, a missing right and a dead server differ.
     pub async fn preflight(&self, node: &str) -> Result<(), ReadError> {
         let found = self.node(node).await?;
         found.ok_or_else(|| ReadError::NotFound {
@@ -83,6 +82,15 @@ impl Cluster {
             .await?;
         self.mark_missing(&mut pods, false).await;
         Ok(pods)
+    }
+
+    /// Reads the pods of a node with these labels.
+    pub async fn pods_with(&self, node: &str, selector: &str) -> Result<Vec<Pod>, ReadError> {
+        let mut source = pods_of(node);
+        let add = |it| format!("{it}&labelSelector={}", escaped(selector));
+        source.selector = source.selector.map(add);
+        self.read_reduced(&source, "list pods", WirePod::into_engine)
+            .await
     }
 
     /// Reads one object; `None` if it does not exist.

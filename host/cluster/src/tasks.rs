@@ -4,7 +4,6 @@ use scupper_engine::{Answer, Checkpoint, SurgeMethod, Task, Uid};
 use serde_json::{Value, json};
 
 use super::Cluster;
-use super::checkpoint;
 use super::node::{DRAIN_ANNOTATION, WireNode};
 use super::transport::{Fault, escaped};
 use super::wire::Object as _;
@@ -69,7 +68,7 @@ impl Cluster {
         kept: Option<&Checkpoint>,
         cordon: Option<(&str, bool)>,
     ) -> Answer {
-        let note = match kept.map(checkpoint::encode).transpose() {
+        let note = match kept.map(scupper_checkpoint::encode).transpose() {
             Ok(note) => note.map_or(Value::Null, Value::String),
             Err(fault) => {
                 return Answer::Rejected {

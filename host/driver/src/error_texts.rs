@@ -18,7 +18,7 @@ use super::{DriverError, LocalError};
 
 variants!(DriverError: Connect Node NoSuchNode NodeGone Discovery Selector Local LifecycleNotServed Cache Runtime Policies Reload Metrics
     Traces Slm Task Taint);
-variants!(LocalError: Busy MayBeAbandoned NoDriver Alive Unproven OfDrainRequest FlagsMissing OfOtherPods PoliciesAbsent
+variants!(LocalError: Busy MayBeAbandoned NoDriver Alive Unproven OfDrainRequest FlagsMissing OfOtherPods PlannersAbsent PoliciesAbsent
     ForeignCordon Adopt);
 
 fn denied() -> io::Error {
@@ -70,17 +70,20 @@ fn cluster() -> Vec<DriverError> {
 
 fn local() -> Vec<LocalError> {
     let node = || "worker-1".to_owned();
-    let busy = |trigger: Trigger| LocalError::Busy {
+    let busy_for = |trigger: Trigger, wanted| LocalError::Busy {
         node: node(),
         trigger: trigger.name().to_owned(),
         name: "drain-worker-1".to_owned(),
         phase: "evicting".to_owned(),
         intent: Intent::Drain,
+        wanted,
     };
+    let busy = |trigger| busy_for(trigger, Intent::Drain);
     vec![
         busy(Trigger::Command),
         busy(Trigger::Cordon),
         busy(Trigger::LifecycleEvent),
+        busy_for(Trigger::LifecycleEvent, Intent::Uncordon),
         LocalError::MayBeAbandoned {
             node: node(),
             trigger: Trigger::Command.name().to_owned(),
@@ -115,6 +118,10 @@ fn local() -> Vec<LocalError> {
             node: node(),
             name: "drain-worker-1-x2v5q".to_owned(),
             flags: vec!["--pod-selector='app in (web, db)'".to_owned()],
+        },
+        LocalError::PlannersAbsent {
+            node: node(),
+            policies: vec!["priority".to_owned()],
         },
         LocalError::PoliciesAbsent {
             node: node(),

@@ -1,13 +1,13 @@
-//! The driver: composes triggers, engine, cluster, policies and reports. Only this crate knows all of them.
+//! The driver: composes triggers, engine, cluster, policies and reports.
 //!
 //! ```text
 //!  plugin ─┬─► policies ─┐
-//!          └─────────────┴─► adapters ─► manager ─┬─► runner ─► reporter
-//!  local ───► policies                            └─► occupancy
+//!          └─────────────┴─► adapters ─► manager ─► occupancy
+//!  local ───► policies
 //! ```
 //!
-//! Folders import each other only in the direction of these arrows, over any distance. `local` runs the same engine for
-//! a command in a terminal.
+//! Folders import each other only in the direction of these arrows, over any distance. `local` does the same for a
+//! command in a terminal. `scupper_runner` runs each drain.
 #![deny(missing_docs)]
 
 mod adapters;
@@ -20,8 +20,6 @@ mod occupancy;
 mod options;
 mod plugin;
 mod policies;
-mod reporter;
-mod runner;
 
 pub use adapters::drain_request_plan::{DrainRequestPlanError, plan_drain_request};
 pub use adapters::drain_request_trigger::kind as drain_request_kind;
@@ -38,10 +36,5 @@ pub use plugin::own_pod::own_pod_from_env;
 pub use policies::ACTIVE_POLICIES;
 pub use policies::check_policies::{PolicyCheckResult, check_policies};
 pub use policies::{LoadedPolicies, load as load_policies};
-pub use reporter::Output;
-pub use reporter::policy_messages::POLICY_ACTION;
-pub use runner::dry_run::{DryRun, NoPlan, dry_run};
-pub use runner::node_snapshot::NodeSnapshot;
-pub use runner::{out_of_service, policy_calls, pre_flight, shadows};
 pub use scupper_cluster::{OUT_OF_SERVICE, OUT_OF_SERVICE_TAINT};
 pub use scupper_common::error::chain;

@@ -11,10 +11,8 @@ use std::time::Duration;
 use scupper_common::clock::rfc3339;
 use scupper_engine::Time;
 
-use crate::line::{End, Header};
 use crate::read::{ReadError, Recording};
-use crate::recorder::Recorder;
-use crate::writer::create;
+use scupper_recorder::{End, Header, Recorder, create};
 
 /// How a recording's name ends.
 const ENDING: &str = ".jsonl.gz";

@@ -9,11 +9,10 @@ use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 use serde::de::Error as _;
 
-use crate::line::{
-    End, FORMAT, Header, Input, LONGEST, Learned, Line, StartEstimate, Turn, WrittenInput, WrittenTurn,
+use scupper_recorder::{
+    End, FORMAT, Header, Input, KnownPods, LONGEST, Learned, Line, ShadowPlan, StartEstimate, Turn,
+    WrittenInput, WrittenTurn,
 };
-use crate::pods::KnownPods;
-use crate::shadow::ShadowPlan;
 
 /// A recording of more bytes before compression is none of ours.
 const MOST: usize = 1 << 30;

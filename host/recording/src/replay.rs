@@ -6,8 +6,8 @@ use scupper_common::text::one_line;
 use scupper_engine::{Command, Drain, Event, HumanDuration, Notice, Time};
 use serde_json::Value;
 
-use crate::line::{Input, Turn};
 use crate::read::Recording;
+use scupper_recorder::{Input, Turn};
 
 /// The engine commanded the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

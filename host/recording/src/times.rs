@@ -9,9 +9,9 @@ use scupper_engine::{
     Uid,
 };
 
-use crate::line::{End, Header, Turn};
 use crate::policy_answers::is_over;
 use crate::read::{ReadError, Recording};
+use scupper_recorder::{End, Header, Turn};
 
 /// The namespace and the name of a budget.
 type BudgetName = (String, String);

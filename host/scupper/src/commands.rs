@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::use_cases::{self, CleanedUp, CleanupOptions};
 use clap::{CommandFactory as _, Parser as _};
 use scupper_driver::KubeletPlugin;
 use scupper_report::{Format, tone_of};
 use scupper_screen::Screen;
+use scupper_use_cases::{self as use_cases, CleanedUp, CleanupOptions};
 
 use crate::args::{Args, CleanupArgs, Command, PluginArgs};
 use crate::command_line;
@@ -118,7 +118,7 @@ async fn kubelet_plugin(args: &PluginArgs, format: Format, screen: &Arc<Screen>)
     };
     options.format = format;
     let lines = Arc::clone(screen);
-    let lines_to: scupper_driver::Output = Arc::new(move || Box::new(lines.lines()));
+    let lines_to: scupper_runner::reporter::Output = Arc::new(move || Box::new(lines.lines()));
     let signals = Signals::new();
     // It may have to wait for the cluster first.
     let started = tokio::select! {

@@ -12,10 +12,10 @@ use super::completion;
 use super::exit::Exit;
 use super::output::Output;
 use crate::output::{failed, print, print_lines};
-use crate::use_cases::{self, DoctorOptions, Finding, FindingState};
 use scupper_cluster::LEASE_NAMESPACE;
 use scupper_common::text::spaced_line;
 use scupper_report::Format;
+use scupper_use_cases::{self as use_cases, DoctorOptions, Finding, FindingState};
 
 /// `scupper doctor`
 #[derive(Debug, clap::Args)]

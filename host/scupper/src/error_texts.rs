@@ -3,15 +3,12 @@
 use std::io;
 
 use clap::Parser as _;
-use scupper_cluster::{ReadError, WriteError};
 use scupper_common::error::chain;
 use scupper_common::samples::errors;
 use scupper_common::variants;
-use scupper_driver::{DrainRequestPlanError, DriverError, NoPlan};
 use scupper_policy::{LoadFault, RuntimeError};
 use scupper_policy_reload::ControlError;
 use scupper_saved_cluster::SavedError;
-use scupper_triggers::drain_request::NoDrain;
 
 use crate::args::{Args, Command};
 use crate::dev_program::DevProgramError;
@@ -19,10 +16,7 @@ use crate::forecast::FromError;
 use crate::node::SaveError;
 use crate::policy::driver::DriverError as AskError;
 use crate::precompile::PrecompileError;
-use crate::use_cases::{CommandError, HandOverError};
 
-variants!(CommandError: Driver HandOver Rights NoPlan DrainRequest Cleanup);
-variants!(HandOverError: Discover OwnFlag Ask Follow Withdraw TakeBack);
 variants!(AskError: Where Ask);
 variants!(SaveError: Configuration Changed Create);
 variants!(FromError: Read Form Objects);
@@ -31,77 +25,6 @@ variants!(DevProgramError: Missing Start);
 
 fn denied() -> io::Error {
     io::Error::from(io::ErrorKind::PermissionDenied)
-}
-
-fn reading(what: &str) -> ReadError {
-    ReadError::Forbidden {
-        what: what.to_owned(),
-        message: "in the server's words".to_owned(),
-    }
-}
-
-fn writing(what: &str) -> WriteError {
-    WriteError::Rejected {
-        what: what.to_owned(),
-        code: 403,
-        message: "in the server's words".to_owned(),
-    }
-}
-
-fn handing_over() -> Vec<HandOverError> {
-    let driver = || "drain".to_owned();
-    vec![
-        HandOverError::Discover {
-            driver: driver(),
-            source: reading("list LifecycleTransitions"),
-        },
-        HandOverError::OwnFlag {
-            driver: driver(),
-            flag: "--disable-eviction".to_owned(),
-        },
-        HandOverError::Ask(writing("create a LifecycleEvent")),
-        HandOverError::Follow {
-            event: "drain-worker-1-x7d2p".to_owned(),
-            source: reading("read LifecycleEvent drain-worker-1-x7d2p"),
-        },
-        HandOverError::Withdraw {
-            event: "drain-worker-1-x7d2p".to_owned(),
-            node: "worker-1".to_owned(),
-            source: writing("delete LifecycleEvent drain-worker-1-x7d2p"),
-        },
-        HandOverError::TakeBack(writing("delete LifecycleEvent drain-worker-1-x7d2p")),
-    ]
-}
-
-fn no_drain(source: NoDrain) -> CommandError {
-    let request = "nvsentinel/gpu-0".to_owned();
-    CommandError::DrainRequest(DrainRequestPlanError::NoDrain { request, source })
-}
-
-fn commands() -> Vec<CommandError> {
-    vec![
-        CommandError::Driver(DriverError::LifecycleNotServed),
-        CommandError::HandOver(handing_over().remove(1)),
-        CommandError::Rights(reading("review access")),
-        CommandError::NoPlan(NoPlan {
-            node: "worker-1".to_owned(),
-            message: "policy slurm failed".to_owned(),
-        }),
-        CommandError::DrainRequest(DrainRequestPlanError::NotServed {
-            namespace: "shop".to_owned(),
-            served: vec!["nvsentinel".to_owned()],
-        }),
-        CommandError::DrainRequest(DrainRequestPlanError::Read(reading("list drainrequests"))),
-        no_drain(NoDrain::Missing),
-        no_drain(NoDrain::Deleting),
-        no_drain(NoDrain::Answered("DrainComplete".to_owned())),
-        no_drain(NoDrain::AnsweredAtOnce {
-            condition: "DrainFailed".to_owned(),
-            reason: "InvalidRequest".to_owned(),
-            message: "spec.nodeName is missing".to_owned(),
-        }),
-        CommandError::Cleanup(writing("delete the LifecycleTransition drain-worker-1")),
-    ]
 }
 
 /// Everything that is wrong with the values of one command line.
@@ -163,8 +86,6 @@ fn every_error() {
         DevProgramError::Start("scupper-dev".into(), denied()),
     ];
     let all = [
-        errors("CommandError", &commands()),
-        errors("HandOverError", &handing_over()),
         errors("policy::DriverError", &asking),
         errors("PrecompileError", &precompiling),
         errors("SaveError", &saving),

@@ -27,7 +27,6 @@ mod process;
 mod recordings;
 mod setting_flags;
 mod signals;
-mod use_cases;
 mod version;
 mod yaml;
 
@@ -43,4 +42,4 @@ pub use output::{
 };
 pub use process::run_process;
 pub use recordings::{ReplayArgs, waits_in_words};
-pub use use_cases::{Planned, PlannedTrigger};
+pub use scupper_use_cases::{Planned, PlannedTrigger};

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::exit::Exit;
 use crate::options::OptionsError;
-use crate::use_cases::{CommandError, HandOverError};
+use scupper_use_cases::{CommandError, HandOverError};
 
 /// What is logged unless the user says otherwise.
 pub const DEFAULT_LOG: &str = "warn,scupper=info";
@@ -152,6 +152,9 @@ pub(crate) const fn exit_of(error: &CommandError) -> Exit {
     match error {
         CommandError::Driver(error) => exit_of_driver(error),
         CommandError::HandOver(HandOverError::OwnFlag { .. }) => Exit::Config,
+        CommandError::HandOver(HandOverError::NotOffered { .. } | HandOverError::NotReleased { .. }) => {
+            Exit::DrainFailed
+        }
         CommandError::DrainRequest(error) => exit_of_request(error),
         CommandError::HandOver(_)
         | CommandError::Rights(_)

@@ -1,5 +1,6 @@
 //! The process around a command: its log, its runtime, and the end, when everything that was printed has been written.
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,20 +49,28 @@ pub fn run_process(
 }
 
 fn log_to_stderr(filter: &str, colours: ColourMode, screen: &Arc<Screen>) {
+    let is_of_default = filter == DEFAULT_LOG;
     let (filter, problem) = match filter.parse::<Targets>() {
         Ok(filter) => (filter, None),
         Err(error) => (DEFAULT_LOG.parse().unwrap_or_default(), Some(error)),
     };
     // The log may be a file in a folder that is watched: a line for each change there would be a change there.
     let filter = filter.with_target("notify", LevelFilter::INFO);
-    let screen = Arc::clone(screen);
-    tracing_subscriber::fmt()
+    let writer = Arc::clone(screen);
+    let lines = tracing_subscriber::fmt()
         .with_max_level(LevelFilter::TRACE)
-        .with_writer(move || screen.log())
-        .with_ansi(colours.applies(&std::io::stderr()))
-        .finish()
-        .with(filter)
-        .init();
+        .with_writer(move || writer.log())
+        .with_ansi(colours.applies(&std::io::stderr()));
+    // For a person at a terminal, times and names of modules are in the way.
+    match is_of_default && std::io::stderr().is_terminal() {
+        true => lines
+            .without_time()
+            .with_target(false)
+            .finish()
+            .with(filter)
+            .init(),
+        false => lines.finish().with(filter).init(),
+    }
     if let Some(error) = problem {
         tracing::warn!(%error, "--log: invalid filter; using warn,scupper=info");
     }

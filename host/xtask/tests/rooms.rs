@@ -1,4 +1,5 @@
-//! The folders of the driver import each other in one direction. `host/driver/src/lib.rs` draws the arrows.
+//! The folders of the driver, and those of the runner below it, import each other in one direction. The `lib.rs` of each
+//! draws the arrows.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,12 +11,28 @@ type Arrows = BTreeMap<String, BTreeSet<String>>;
 
 #[test]
 fn the_folders_of_the_driver_import_each_other_in_one_direction() {
-    let arrows = arrows(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../driver/src"));
-    assert!(arrows["manager"].contains("runner"), "{arrows:#?}");
+    let arrows = arrows_of("driver");
+    assert!(arrows["manager"].contains("occupancy"), "{arrows:#?}");
     assert!(
         arrows["local"].contains("error"),
         "by a name of the root: {arrows:#?}"
     );
+    assert_without_circles(arrows);
+}
+
+#[test]
+fn the_folders_of_the_runner_import_each_other_in_one_direction() {
+    let arrows = arrows_of("runner");
+    assert!(arrows["engine_runner"].contains("reporter"), "{arrows:#?}");
+    assert_without_circles(arrows);
+}
+
+fn arrows_of(crate_folder: &str) -> Arrows {
+    let host = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    arrows(&host.join(crate_folder).join("src"))
+}
+
+fn assert_without_circles(arrows: Arrows) {
     let in_circles = without_leaves(arrows);
     assert!(
         in_circles.is_empty(),

@@ -6,10 +6,10 @@ use scupper_api::facts::{FactKind, FactObject, FactQuery, Namespace, Selection};
 use scupper_engine::{Answer, Node, Pod, PodRef, Task, Uid};
 use tokio::sync::{OnceCell, watch};
 
-use crate::reporter::policy_messages::{POLICY_ACTION, PolicyMessages};
 use scupper_cluster::{Cluster, KubernetesEvent, ReadError, Severity, WriteError};
 use scupper_policy::{AccessError, ClusterAccess, FactError, PolicyEvent};
 use scupper_report::{PolicyMessage, policy_event_note};
+use scupper_runner::reporter::policy_messages::{POLICY_ACTION, PolicyMessages};
 use scupper_triggers::drain_request::ServedRequests;
 
 /// The cluster edge, as policies use it.

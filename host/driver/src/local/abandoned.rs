@@ -48,10 +48,10 @@ pub enum DrainingProcess {
 }
 
 /// What is to be said of this abandoned drain or uncordon if an uncordon may not lift the cordon that is there.
-pub const fn keeping_cordon(mark: &Checkpoint) -> &'static str {
+pub fn keeping_cordon(node: &str, mark: &Checkpoint) -> String {
     match mark.intent {
-        Intent::Drain => "scupper cancel undoes it",
-        Intent::Uncordon => "the node has been cordoned since",
+        Intent::Drain => format!("to undo it: scupper cancel {node}"),
+        Intent::Uncordon => "the node has been cordoned since".to_owned(),
     }
 }
 
@@ -73,7 +73,7 @@ pub(super) async fn find(
     };
     let mut leases = LeaseReader::new(cluster.clone(), options.lease_namespace.clone(), options.clock);
     let does = match (options.intent, mark.intent) {
-        _ if keeps_cordon => keeping_cordon(&mark),
+        _ if keeps_cordon => &keeping_cordon(node, &mark),
         (Intent::Uncordon, Intent::Drain) => "undoing it first",
         (Intent::Drain, Intent::Uncordon) => "draining the node instead",
         _ => "continuing it",
@@ -128,7 +128,7 @@ pub async fn draining_process(
             HolderLiveness::Silent(holder) => {
                 if !std::mem::replace(&mut is_reported, true) {
                     tracing::warn!(
-                        "node {node}: {holder} {works}, or is gone; its Lease will tell within half a minute"
+                        "node {node}: {holder} {works}, or is gone; waiting up to 30s for the node's Lease to show which"
                     );
                 }
                 sleep(LOOK).await;

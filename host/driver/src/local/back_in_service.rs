@@ -8,9 +8,9 @@ use tokio::time::sleep;
 
 use super::nodes;
 use crate::occupancy::{NodeOccupancy, OccupancyOverrides};
-use crate::runner::out_of_service;
 use crate::{DriverError, NodeSelection};
 use scupper_cluster::{Cluster, ConnectOptions, Connection, WriteError};
+use scupper_runner::out_of_service;
 
 /// Conflicts after which a write is tried again.
 const CONFLICTS: usize = 10;

@@ -8,10 +8,10 @@ use tokio::time::sleep;
 use super::LocalOptions;
 use crate::DriverError;
 use crate::occupancy::{LocalError, NodeOccupancy, OccupancyOverrides, has_foreign_cordon};
-use crate::runner::last_known::{DrainEnd, LastKnown};
-use crate::runner::out_of_service;
-use crate::runner::pre_flight::RefusedSince;
 use scupper_cluster::{Cluster, KubeletState, ReadError};
+use scupper_runner::last_known::{DrainEnd, LastKnown};
+use scupper_runner::out_of_service;
+use scupper_runner::pre_flight::RefusedSince;
 
 /// A node that could not be read is read again after so long.
 const RETRY: Duration = Duration::from_secs(2);

@@ -77,8 +77,14 @@ impl CordonsAhead {
 
     /// Lifts the cordon of a node whose drain has not come to its own.
     pub async fn lift(&self, node: &str) {
-        if let Tried::Failed(why) = self.write(node, |found| self.uncordon(found)).await {
-            tracing::warn!("node {node} is still cordoned ({why}); to lift that: scupper uncordon {node}");
+        match self.write(node, |found| self.uncordon(found)).await {
+            Tried::Done => tracing::info!("node {node}: the cordon ahead of its drain is lifted"),
+            Tried::Needless => {}
+            Tried::Failed(why) => {
+                tracing::warn!(
+                    "node {node} is still cordoned ({why}); to lift that: scupper uncordon {node}"
+                );
+            }
         }
     }
 

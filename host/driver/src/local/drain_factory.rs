@@ -12,15 +12,16 @@ use super::run::{LocalDrains, new_id};
 use crate::DriverError;
 use crate::manager::expired_wait::end_of_waiting;
 use crate::occupancy::LocalError;
-use crate::reporter::Reporter;
-use crate::runner::last_known::{DrainEnd, LastKnown};
-use crate::runner::leased_runner::{CreatedDrain, DrainFactory};
-use crate::runner::orders::DrainOrders;
-use crate::runner::out_of_service;
-use crate::runner::{EngineRunner, RunnerDeps};
 use scupper_common::clock::Clock;
 use scupper_common::health::Health;
 use scupper_lease::LeaseRecord;
+use scupper_report::{FollowEvent, end_text};
+use scupper_runner::last_known::{DrainEnd, LastKnown};
+use scupper_runner::leased_runner::{CreatedDrain, DrainFactory};
+use scupper_runner::orders::DrainOrders;
+use scupper_runner::out_of_service;
+use scupper_runner::reporter::Reporter;
+use scupper_runner::{EngineRunner, RunnerDeps};
 
 /// How long after its deadline a drain whose Lease was lost waits for it, to roll back.
 const PUT_BACK_WITHIN: Duration = Duration::from_secs(30);
@@ -119,21 +120,29 @@ impl<'a> LocalDrainFactory<'a> {
     /// The drain of another process is continued with the flags of this command.
     pub(super) async fn check_flags(&self) -> Result<(), DriverError> {
         let LocalDrains { cluster, options, .. } = self.drains;
-        let mark = self.start.resume.as_ref();
+        let NodeAtDrainStart { node, resume, .. } = &self.start;
+        let mark = resume.as_ref();
         let continues = !self.begun && options.roll_back.is_none();
         let Some(mark) = mark.filter(|mark| continues && mark.intent == Intent::Drain) else {
             return Ok(());
         };
         let now = options.clock.now();
-        own_flags::check(cluster, &self.start.node, mark, &options.drain, now).await
+        let policies = &self.request.policies;
+        own_flags::check(cluster, node, mark, (&options.drain, policies), now).await
     }
 
     /// What this drain waited for has not ended, and its process has not the Lease any more. A driver's is left to it.
-    fn is_abandoned_ahead(&self, error: &DriverError) -> bool {
-        let is_of_a_command = |trigger: &str| Trigger::of(trigger) == Trigger::Command;
-        self.start.behind.is_some()
-            && matches!(error, DriverError::Local(LocalError::Busy { trigger, intent: Intent::Drain, .. })
-                if is_of_a_command(trigger))
+    fn abandoned_ahead(&self, error: &DriverError) -> Option<String> {
+        self.start.behind.as_ref()?;
+        match error {
+            DriverError::Local(LocalError::Busy {
+                trigger,
+                name,
+                intent: Intent::Drain,
+                ..
+            }) if Trigger::of(trigger) == Trigger::Command => Some(format!("{trigger} {name}")),
+            _ => None,
+        }
     }
 
     /// A policy that is not loaded here cannot undo its part. The engine refuses an uncordon without it.
@@ -145,8 +154,8 @@ impl<'a> LocalDrainFactory<'a> {
         }
         for policy in policies.iter().filter(|_| self.request.intent == Intent::Drain) {
             tracing::warn!(
-                "node {node}: policy {policy} took part in the drain and is not active here, so it does not continue \
-                 its hooks; run this with --config scupper.yaml"
+                "node {node}: policy {policy} took part in the drain and is not active here, so this command does not \
+                 run its hooks. To undo its part afterwards: scupper uncordon {node} --config scupper.yaml"
             );
         }
         Ok(())
@@ -154,6 +163,8 @@ impl<'a> LocalDrainFactory<'a> {
 }
 
 impl DrainFactory for LocalDrainFactory<'_> {
+    type Error = DriverError;
+
     async fn create(
         &mut self,
         orders: &DrainOrders,
@@ -176,17 +187,21 @@ impl DrainFactory for LocalDrainFactory<'_> {
             .await
         };
         let start = match look(self.take_over).await {
-            Err(error) if lease.is_held && self.is_abandoned_ahead(&error) => {
-                let node = &self.start.node;
+            Err(error) => {
+                let Some(ahead) = self.abandoned_ahead(&error).filter(|_| lease.is_held) else {
+                    return Err(error);
+                };
                 tracing::warn!(
-                    "node {node}: the drain ahead was abandoned: its Lease has expired; continuing it"
+                    "node {}: the process of {ahead} no longer holds the node's Lease; continuing that drain with the \
+                     flags of this command",
+                    self.start.node
                 );
                 self.take_over = true;
-                look(true).await
+                look(true).await?
             }
-            start => start,
+            Ok(start) => start,
         };
-        self.start = start?;
+        self.start = start;
         if let Some(end) = &self.start.ended {
             return Ok(CreatedDrain::Over(Some(self.over(end, orders))));
         }
@@ -228,10 +243,20 @@ impl DrainFactory for LocalDrainFactory<'_> {
         })
     }
 
+    fn called_off(&self, outcome: &Outcome) {
+        let why = end_text(outcome.name(), "", &outcome.to_string());
+        let ended = FollowEvent::Ended {
+            outcome: outcome.name().to_owned(),
+            message: format!("{why}; nothing was begun"),
+            left: None,
+        };
+        self.drains.say(&self.request.node, &ended);
+    }
+
     async fn deadline_passed(&self) -> Outcome {
         let LocalDrains { cluster, options, .. } = self.drains;
         let (node, request) = (&self.request.node, &self.request);
-        tracing::warn!("node {node}: the deadline passed while another process was at work there");
+        tracing::warn!("node {node}: the deadline passed before this command had the node's Lease");
         let (outcome, summary) = end_of_waiting(cluster, options.clock, request, self.since).await;
         self.report_end(&outcome, summary);
         outcome
@@ -241,7 +266,7 @@ impl DrainFactory for LocalDrainFactory<'_> {
         let node = &self.request.node;
         let words = match &self.start.behind {
             Some(behind) => format!("queued behind {behind}"),
-            None => format!("standing by: {holder} holds the node's Lease"),
+            None => format!("waiting for the node's Lease, which {holder} holds"),
         };
         if let Some(board) = &self.drains.options.board {
             board.begin(node, self.drains.options.clock.now(), &words);

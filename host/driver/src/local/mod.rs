@@ -3,6 +3,7 @@
 mod abandoned;
 mod back_in_service;
 mod begin;
+mod called_off;
 mod cordon_ahead;
 mod drain_factory;
 pub(crate) mod nodes;

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use scupper_engine::Intent;
 
-use crate::{NodeSelection, Output, PoliciesOptions};
+use crate::{NodeSelection, PoliciesOptions};
 use scupper_cluster::Connection;
 use scupper_common::clock::Clock;
 use scupper_config::DrainSettings;
 use scupper_lease::ObservedLease;
 use scupper_recording::RecordingTarget;
 use scupper_report::{Format, ProgressBoard};
+use scupper_runner::reporter::Output;
 use scupper_traces::TraceSettings;
 
 /// The undoing of a drain whose process is gone.

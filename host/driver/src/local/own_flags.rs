@@ -5,15 +5,11 @@
 use std::collections::BTreeSet;
 
 use scupper_cluster::Cluster;
-use scupper_common::text::one_line;
-use scupper_config::{DrainSettings, RequestFlags, read_request};
-use scupper_engine::{Checkpoint, Filters, Pod, PodRef, Settings, Time, Trigger, Verdict, draft};
+use scupper_config::{DrainSettings, RequestFlags, read_request, typed_flag};
+use scupper_engine::{Checkpoint, Filters, Pod, PodRef, PolicyInfo, Settings, Time, Trigger, Verdict, draft};
 
 use crate::DriverError;
 use crate::occupancy::LocalError;
-
-/// The most bytes of a flag's value that are shown.
-const SHOWN_BYTES: usize = 200;
 
 /// A flag without which pods may not leave, and what it sets.
 type Switch = (&'static str, fn(&mut Filters) -> &mut bool);
@@ -34,13 +30,16 @@ pub(super) async fn check(
     cluster: &Cluster,
     node: &str,
     mark: &Checkpoint,
-    drain: &DrainSettings,
+    (drain, policies): (&DrainSettings, &[PolicyInfo]),
     now: Time,
 ) -> Result<(), DriverError> {
     if !mark.phase.needs_cordon() {
         return Ok(());
     }
     check_event(cluster, node, mark, drain).await?;
+    if !drain.engine.machine_is_off {
+        check_planners(node, mark, policies)?;
+    }
     let pods = cluster.pods(node).await.map_err(DriverError::of_node(node))?;
     let (flags, pods) = missing(mark, &pods, &drain.engine, now);
     if flags.is_empty() {
@@ -48,6 +47,20 @@ pub(super) async fn check(
     }
     let node = node.to_owned();
     Err(LocalError::FlagsMissing { node, flags, pods }.into())
+}
+
+/// Fails if the drain's plan follows policies that are not loaded here: without them other pods would leave, or in another
+/// order.
+fn check_planners(node: &str, mark: &Checkpoint, policies: &[PolicyInfo]) -> Result<(), LocalError> {
+    let is_absent = |name: &&String| policies.iter().all(|policy| policy.name != **name);
+    let absent: Vec<_> = mark.begun.planners.iter().filter(is_absent).cloned().collect();
+    if absent.is_empty() {
+        return Ok(());
+    }
+    Err(LocalError::PlannersAbsent {
+        node: node.to_owned(),
+        policies: absent,
+    })
 }
 
 /// The flags that are missing, and the pods that may not leave without them. A pod may need several, and its reason names
@@ -132,20 +145,9 @@ fn lacking(flags: &RequestFlags, drain: &DrainSettings) -> Vec<String> {
         let text = flags.get(*name)?;
         let alone: RequestFlags = [((*name).to_owned(), text.clone())].into();
         let wanted = drain.clone().with_request(&alone);
-        (wanted.engine.filters != drain.engine.filters).then(|| typed(name, text))
+        (wanted.engine.filters != drain.engine.filters).then(|| typed_flag(name, text))
     };
     NARROWING.iter().filter_map(lacks).collect()
-}
-
-/// In quotes where a shell would read it otherwise.
-fn typed(name: &str, text: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "=,._-/".contains(letter);
-    let text = one_line(text, SHOWN_BYTES);
-    if text.chars().all(is_plain) {
-        format!("--{name}={text}")
-    } else {
-        format!("--{name}='{text}'")
-    }
 }
 
 #[cfg(test)]

@@ -9,11 +9,13 @@ use scupper_engine::Request;
 use tokio::time::{sleep, timeout};
 
 use super::run::new_id;
-use crate::runner::plan_check::{ANSWERED_WITHIN, PLAN_CHECK_ANNOTATION, PlanCheck, PlanCheckText, obstacle};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_common::error::chain;
 use scupper_policy_reload::Session;
+use scupper_runner::plan_check::{
+    ANSWERED_WITHIN, PLAN_CHECK_ANNOTATION, PlanCheck, PlanCheckText, obstacle,
+};
 
 /// How many nodes this process plans at once.
 const AT_ONCE: usize = 4;
@@ -63,7 +65,8 @@ async fn without_obstacle((node, obstacle): (String, Option<String>)) -> Option<
     match obstacle {
         Some(obstacle) => {
             tracing::warn!(
-                "node {node} is not cordoned before its turn, because its drain could not begin now: {obstacle}"
+                "node {node} is left as it is until its turn, because its drain cannot begin now. Correct this before \
+                 then: {obstacle}"
             );
             None
         }
@@ -85,7 +88,7 @@ async fn ask_driver(cluster: &Cluster, node: &str, question: &PlanCheck) -> Opti
         answered = &mut answer => answered,
         () = sleep(SAID_AFTER) => {
             tracing::warn!(
-                "node {node}: asking its driver whether the drain could begin, for {}s at most",
+                "node {node}: its driver has not said yet whether the drain can begin; waiting up to {}s in all",
                 DRIVERS_WITHIN.as_secs()
             );
             answer.await
@@ -96,7 +99,9 @@ async fn ask_driver(cluster: &Cluster, node: &str, question: &PlanCheck) -> Opti
     }
     answered.unwrap_or_else(|_| {
         tracing::warn!(
-            "node {node}: its driver does not say whether the drain could begin; going on without"
+            "node {node}: its driver did not say within {}s whether the drain can begin; cordoning it with the others, \
+             without that check",
+            DRIVERS_WITHIN.as_secs()
         );
         None
     })

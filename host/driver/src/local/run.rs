@@ -16,18 +16,18 @@ use super::abandoned::{self, FoundDrain};
 use super::begin::{self, NodeAtDrainStart};
 use super::cordon_ahead::CordonsAhead;
 use super::drain_factory::LocalDrainFactory;
-use super::{nodes, plan_ahead};
+use super::{called_off, nodes, plan_ahead};
 use crate::occupancy::LocalError;
-use crate::reporter::policy_messages::PolicyMessages;
-use crate::reporter::{Output, Reporter};
-use crate::runner::leased_runner::LeasedRunner;
-use crate::runner::orders::DrainOrders;
 use crate::{DriverError, policies};
 use scupper_cluster::{Cluster, ConnectOptions};
 use scupper_lease::{HolderIdentity, NodeLeases};
 use scupper_metrics::Metrics;
 use scupper_policy_reload::Session;
 use scupper_report::{FollowEvent, FollowOutput, Format};
+use scupper_runner::leased_runner::LeasedRunner;
+use scupper_runner::orders::DrainOrders;
+use scupper_runner::reporter::policy_messages::PolicyMessages;
+use scupper_runner::reporter::{Output, Reporter};
 use scupper_screen::PrefixedWriter;
 use scupper_traces::Traces;
 
@@ -181,6 +181,8 @@ impl LocalDrains {
             }
             start => start?,
         };
+        let taken_over = start.resume.clone();
+        let given_back = start.seen.as_ref().and_then(|node| node.checkpoint.clone());
         let factory = LocalDrainFactory::new(self, take_over, start);
         // Before the Lease is taken, which names the process that is gone: the same command with all flags must find it.
         factory.check_flags().await?;
@@ -197,12 +199,21 @@ impl LocalDrains {
         let runner = runner.run(current_orders);
         tokio::pin!(runner);
         tokio::select! {
-            outcome = &mut runner => return outcome,
+            outcome = &mut runner => {
+                if let (Some(mark), Ok(Some(Outcome::Uncordoned { .. }))) = (given_back, &outcome) {
+                    called_off::withdraw_ended(&self.cluster, node, &mark).await;
+                }
+                return outcome;
+            }
             () = self.cancel.cancelled() => {}
         }
         let reason = "stopped at the command line".to_owned();
         orders.send_modify(|orders| orders.cancel(reason));
-        runner.await
+        let ended = runner.await;
+        if let (Some(mark), Ok(Some(Outcome::Cancelled { .. }))) = (taken_over, &ended) {
+            called_off::withdraw(&self.cluster, node, &mark).await;
+        }
+        ended
     }
 
     /// The request with this id; the one of the other process where this one continues its drain.
@@ -219,10 +230,7 @@ impl LocalDrains {
     }
 
     fn new_request(&self, id: &str, now: Time, node: &str) -> Request {
-        let what = match self.options.intent {
-            Intent::Drain => "drain",
-            Intent::Uncordon => "uncordon",
-        };
+        let what = self.options.intent.name();
         Request {
             id: id.to_owned(),
             name: format!("{what}-{node}"),
@@ -251,7 +259,7 @@ impl LocalDrains {
     }
 
     /// Prints what happens before the drain of the node begins.
-    fn say(&self, node: &str, what: &FollowEvent) {
+    pub(super) fn say(&self, node: &str, what: &FollowEvent) {
         let now = self.options.clock.now();
         let lines = FollowOutput::begin(node.to_owned(), now).lines(self.options.format, now, what);
         let mut output = self.output(node)();
@@ -265,6 +273,7 @@ impl LocalDrains {
         let started = resume.map_or(now, |checkpoint| checkpoint.started);
         let output = self.output(&request.node);
         Reporter::lines(options.format, &output, now, started, request)
+            .after(resume)
             .and_last()
             .and_cluster(self.cluster.clone(), request)
             .and_traces(self.traces.as_ref(), options.clock, request, resume)
@@ -279,6 +288,12 @@ impl LocalDrains {
         let prefix = format!("{node}  ");
         Arc::new(move || Box::new(PrefixedWriter::new(prefix.clone(), output())))
     }
+}
+
+/// The id is one of [`new_id`].
+pub(super) fn is_of_command(id: &str) -> bool {
+    id.strip_prefix(Trigger::Command.name())
+        .is_some_and(|rest| rest.starts_with('-'))
 }
 
 /// The id of a new request. Commands begin many in one millisecond, on many machines: random bits tell them apart.
@@ -302,5 +317,7 @@ mod tests {
             ids.iter().all(|id| id.starts_with("command-1a3185c5000-")),
             "{ids:?}"
         );
+        assert!(ids.iter().all(|id| is_of_command(id)), "{ids:?}");
+        assert!(!is_of_command("5d0e8f0e-1111-4222-8333-444455556666"));
     }
 }

@@ -9,17 +9,17 @@ use crate::DriverError;
 use crate::manager::expired_wait::{emit, end_event, end_of_waiting};
 use crate::manager::resume_point;
 use crate::occupancy::NodeOccupancy;
-use crate::reporter::{Output, Reporter};
-use crate::runner::last_known::LastKnown;
-use crate::runner::leased_runner::{CreatedDrain, DrainFactory};
-use crate::runner::node_watch::LatestNode;
-use crate::runner::orders::DrainOrders;
-use crate::runner::{EngineRunner, RunnerDeps};
 use scupper_common::clock::Clock;
 use scupper_lease::LeaseRecord;
 use scupper_metrics::Metrics;
 use scupper_policy_reload::Catalogue;
 use scupper_report::Format;
+use scupper_runner::last_known::LastKnown;
+use scupper_runner::leased_runner::{CreatedDrain, DrainFactory};
+use scupper_runner::node_watch::LatestNode;
+use scupper_runner::orders::DrainOrders;
+use scupper_runner::reporter::{Output, Reporter};
+use scupper_runner::{EngineRunner, RunnerDeps};
 use scupper_triggers::{DrainReport, DrainReportSender};
 
 /// Creates one drain of the driver.
@@ -45,6 +45,8 @@ pub(crate) struct DriverDrainFactory {
 }
 
 impl DrainFactory for DriverDrainFactory {
+    type Error = DriverError;
+
     async fn create(
         &mut self,
         orders: &DrainOrders,
@@ -98,7 +100,7 @@ impl DrainFactory for DriverDrainFactory {
 
     fn waiting_for(&self, holder: &str) {
         let (node, drain) = (&self.request.node, &self.request.name);
-        tracing::warn!(node, drain, "standing by: {holder} holds the node's Lease");
+        tracing::warn!(node, drain, "waiting for the node's Lease, which {holder} holds");
     }
 
     async fn deadline_passed(&self) -> Outcome {
@@ -153,6 +155,10 @@ impl DriverDrainFactory {
         match mark {
             Some(mark) if mark.is_under_way() => None,
             _ if self.only_end => Some(None),
+            // It was done, and the node was given back since: what is on it now came for another reason.
+            Some(mark) if mark.ended_well && mark.own_cordon && !node.unschedulable => {
+                Some(Some(Outcome::Drained))
+            }
             Some(mark) if mark.ended_well => called_off.map(|_| Some(Outcome::Drained)),
             Some(_) => called_off.map(Some),
             None if called_off.is_some() => Some(called_off),

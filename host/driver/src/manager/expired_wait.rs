@@ -6,12 +6,12 @@ use std::time::Duration;
 use scupper_engine::{Answer, Notice, Outcome, PodRef, Request, Summary, Task, Time};
 use tokio::time::timeout;
 
-use crate::reporter::write_retry::{self, WriteRetryLimits};
-use crate::reporter::{EventSeriesKey, kubernetes_event};
 use scupper_cluster::{Cluster, KubernetesEvent};
 use scupper_common::clock::Clock;
 use scupper_common::event_throttle::Repeated;
 use scupper_report::event_for;
+use scupper_runner::reporter::write_retry::{self, WriteRetryLimits};
+use scupper_runner::reporter::{EventSeriesKey, kubernetes_event};
 
 /// How long the end waits for the names of the pods that are there.
 const LISTED_WITHIN: Duration = Duration::from_secs(1);

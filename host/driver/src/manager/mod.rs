@@ -21,17 +21,17 @@ use crate::manager::drain_factory::DriverDrainFactory;
 use crate::manager::drain_settings::DrainSettingsSource;
 use crate::manager::resume_point::LeftDrain;
 use crate::manager::waiting::{Turn, WaitingRequests};
-use crate::reporter::Output;
-use crate::runner::RunnerDeps;
-use crate::runner::last_known::LastKnown;
-use crate::runner::leased_runner::LeasedRunner;
-use crate::runner::orders::DrainOrders;
 use scupper_common::clock::Clock;
 use scupper_common::tasks::TaskEnded;
 use scupper_lease::NodeLeases;
 use scupper_metrics::Metrics;
 use scupper_policy_reload::Catalogue;
 use scupper_report::Format;
+use scupper_runner::RunnerDeps;
+use scupper_runner::last_known::LastKnown;
+use scupper_runner::leased_runner::LeasedRunner;
+use scupper_runner::orders::DrainOrders;
+use scupper_runner::reporter::Output;
 use scupper_triggers::{DrainCommand, DrainReport, DrainReportSender, DriverState, TriggerRequest};
 
 /// How long a drain may take to release its Lease when the driver stops.

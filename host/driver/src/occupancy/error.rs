@@ -12,7 +12,7 @@ pub enum LocalError {
     #[error(
         "another process works on node {node}: {phase}, for {trigger} {name}; \
          {}",
-        advice(trigger, *intent, node)
+        busy_advice(trigger, *intent, *wanted, node)
     )]
     Busy {
         /// The node.
@@ -25,6 +25,8 @@ pub enum LocalError {
         phase: String,
         /// What it does.
         intent: Intent,
+        /// What the command wants.
+        wanted: Intent,
     },
     /// A command drained it, and nothing shows whether its process still runs.
     #[error(
@@ -113,6 +115,20 @@ pub enum LocalError {
         /// The flags, as they are to be typed.
         flags: Vec<String>,
     },
+    /// Other policies have made its plan.
+    #[error(
+        "the drain of node {node} was planned by policies that are not active here: {}. Without them other pods would leave, or in \
+         another order; nothing has changed. Give the configuration that it was begun with (for a driver's drain, that of the \
+         driver, with the policies' files as they are here): scupper drain {node} --take-over --ignore-daemonsets --config \
+         scupper.yaml; to undo the drain instead: scupper cancel {node}",
+        policies.join(", ")
+    )]
+    PlannersAbsent {
+        /// The node.
+        node: String,
+        /// Their names.
+        policies: Vec<String>,
+    },
     /// Nothing would undo the part of these policies.
     #[error(
         "the process that drained node {node} is gone, and policies that took part are not active here: {}. Nothing would \
@@ -146,13 +162,14 @@ pub enum LocalError {
 
 impl LocalError {
     /// A LifecycleEvent of the node is claimed.
-    pub(super) fn claimed(node: &str, event: String) -> Self {
+    pub(super) fn claimed(node: &str, event: String, wanted: Intent) -> Self {
         Self::Busy {
             node: node.to_owned(),
             trigger: Trigger::LifecycleEvent.name().to_owned(),
             name: event,
             phase: "claimed".to_owned(),
             intent: Intent::Drain,
+            wanted,
         }
     }
 
@@ -178,11 +195,12 @@ impl LocalError {
     }
 
     /// Another process's checkpoint is on the node.
-    pub(super) fn busy(node: &str, mark: Checkpoint) -> Self {
+    pub(super) fn busy(node: &str, mark: Checkpoint, wanted: Intent) -> Self {
         Self::Busy {
             node: node.to_owned(),
             phase: doing(&mark),
             intent: mark.intent,
+            wanted,
             trigger: mark.trigger,
             name: mark.name,
         }
@@ -197,19 +215,36 @@ fn doing(mark: &Checkpoint) -> String {
     }
 }
 
+/// To give a node back, its drain need not be continued.
+fn busy_advice(trigger: &str, intent: Intent, wanted: Intent, node: &str) -> String {
+    match (wanted, intent) {
+        (Intent::Uncordon, Intent::Drain) => {
+            format!(
+                "{}; to stop it and give the node back: scupper cancel {node}",
+                see(node)
+            )
+        }
+        _ => advice(trigger, intent, node),
+    }
+}
+
+fn see(node: &str) -> String {
+    format!("to see it: scupper status {node} --watch")
+}
+
 fn advice(trigger: &str, intent: Intent, node: &str) -> String {
     let process = match Trigger::of(trigger) {
         Trigger::Command => "that process is gone",
         _ => "its driver is gone for good",
     };
-    let see = format!("to see it: scupper status {node} --watch");
+    let see = see(node);
     match intent {
         Intent::Drain if Trigger::of(trigger) == Trigger::DrainRequest => {
             format!("{see}; to stop it: scupper cancel {node}")
         }
         Intent::Drain => {
             format!(
-                "{see}; to stop it: scupper cancel {node}; if {process}, continue its drain with --take-over"
+                "{see}; to stop it: scupper cancel {node}; if {process}, continue its drain: scupper drain {node} --take-over"
             )
         }
         // The node takes pods once it has ended; a cancel is for drains.

@@ -42,8 +42,8 @@ impl OccupancyOverrides {
     fn on_occupied(self, mark: Checkpoint, node: &str, intent: Intent) -> Result<NodeOccupancy, LocalError> {
         let may_take_over = self.take_over || (self.node_is_off && intent == Intent::Drain);
         match (intent, mark.intent) {
-            _ if !may_take_over => Err(LocalError::busy(node, mark)),
-            (Intent::Uncordon, Intent::Drain) => Err(LocalError::busy(node, mark)),
+            _ if !may_take_over => Err(LocalError::busy(node, mark, intent)),
+            (Intent::Uncordon, Intent::Drain) => Err(LocalError::busy(node, mark, intent)),
             (Intent::Drain, Intent::Uncordon) => Ok(NodeOccupancy::Free),
             _ if self.node_is_off && mark.phase == Phase::RollingBack => Ok(NodeOccupancy::Free),
             // It may be of some pods only, or of one GPU. Continued here, it would be of the whole node.
@@ -94,7 +94,7 @@ impl NodeOccupancy {
     ) -> Result<Self, LocalError> {
         match self {
             Self::Occupied(mark) => allowed.on_occupied(mark, node, intent),
-            Self::Claimed(event) => Err(LocalError::claimed(node, event)),
+            Self::Claimed(event) => Err(LocalError::claimed(node, event, intent)),
             Self::ForeignCordon if !allowed.any_cordon => Err(LocalError::ForeignCordon {
                 node: node.to_owned(),
             }),

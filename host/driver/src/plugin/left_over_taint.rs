@@ -4,8 +4,8 @@
 use scupper_engine::Node;
 use tokio::sync::watch;
 
-use crate::runner::out_of_service::{emit, still_tainted};
 use scupper_cluster::Cluster;
+use scupper_runner::out_of_service::{emit, still_tainted};
 
 /// Ends with the watch of the node.
 pub(super) async fn run(cluster: Cluster, mut nodes: watch::Receiver<Option<Node>>) {

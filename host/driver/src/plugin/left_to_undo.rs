@@ -11,8 +11,8 @@ use scupper_triggers::DriverState;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::reporter::write_retry::{self, WriteRetryLimits};
 use scupper_lease::{LeaseObserver, NodeLeases};
+use scupper_runner::reporter::write_retry::{self, WriteRetryLimits};
 
 /// The reason of the Event.
 const REASON: &str = "PolicyMustUndo";

@@ -21,15 +21,15 @@ use crate::adapters::{cordon_trigger, drain_request_trigger, metrics, transition
 use crate::manager::drain_settings::DrainSettingsSource;
 use crate::manager::resume_point::{self, LeftDrain};
 use crate::manager::{DrainManager, DrainManagerOptions};
-use crate::reporter::Output;
-use crate::runner::RunnerDeps;
-use crate::runner::node_watch::watch_node;
 use crate::{DriverError, KubeletPluginOptions, policies};
 use scupper_cluster::ConnectOptions;
 use scupper_common::health::Health;
 use scupper_common::tasks::Tasks;
 use scupper_lease::{HolderIdentity, NodeLeases};
 use scupper_metrics::{Metrics, serve_metrics};
+use scupper_runner::RunnerDeps;
+use scupper_runner::node_watch::watch_node;
+use scupper_runner::reporter::Output;
 use scupper_traces::Traces;
 use scupper_triggers::slm::{self, Registration, SLM_TRIGGER, SlmDeps, SlmOptions};
 use scupper_triggers::{DrainCommand, DrainReportSender, DriverChanges, DriverState};

@@ -10,10 +10,12 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::adapters::transition_api;
 use crate::manager::drain_settings::DrainSettingsSource;
-use crate::runner::plan_check::{ANSWERED_WITHIN, PLAN_CHECK_ANNOTATION, PlanCheck, PlanCheckText, obstacle};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
 use scupper_policy_reload::Catalogue;
+use scupper_runner::plan_check::{
+    ANSWERED_WITHIN, PLAN_CHECK_ANNOTATION, PlanCheck, PlanCheckText, obstacle,
+};
 
 /// An answer that its command has not removed is removed after this time: the command is gone.
 const KEPT: Duration = Duration::from_secs(20);

@@ -10,11 +10,11 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use crate::policies::policy_events;
-use crate::reporter::write_retry;
 use scupper_cluster::{Cluster, KubernetesEvent};
 use scupper_common::clock::Clock;
 use scupper_policy::{EnvironmentFindings, PolicyFinding, Severity};
 use scupper_policy_reload::Catalogue;
+use scupper_runner::reporter::write_retry;
 
 /// How often to try to read the node.
 const READS: u32 = 30;

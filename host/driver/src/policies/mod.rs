@@ -16,7 +16,6 @@ use tokio::sync::{Notify, mpsc, watch};
 use crate::adapters::metrics::PolicyMetricsObserver;
 use crate::adapters::policy_access::{PolicyClusterAccess, ServedReceiver};
 use crate::policies::code_cache::CodeCacheDir;
-use crate::reporter::policy_messages::PolicyMessages;
 use crate::{DriverError, KubeletPluginOptions, PoliciesOptions};
 use scupper_cluster::Cluster;
 use scupper_common::clock::Clock;
@@ -24,6 +23,7 @@ use scupper_common::tasks::Tasks;
 use scupper_metrics::Metrics;
 use scupper_policy::{Endpoint, Network, Policies, Runtime, RuntimeOptions, Secrets, own_program};
 use scupper_policy_reload::{Catalogue, Control, PolicySource, Reloader, StartError};
+use scupper_runner::reporter::policy_messages::PolicyMessages;
 use scupper_triggers::drain_request::ServedRequests;
 
 /// Where an image has native code of its policies (`deploy/rootfs`).

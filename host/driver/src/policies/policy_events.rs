@@ -7,10 +7,10 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::sleep;
 
 use crate::adapters::metrics;
-use crate::reporter::write_retry::{self, WriteRetry, WriteRetryLimits};
 use scupper_cluster::{Cluster, KubernetesEvent, Severity};
 use scupper_metrics::Metrics;
 use scupper_policy_reload::{Catalogue, ReloadNotice, SlotStatus};
+use scupper_runner::reporter::write_retry::{self, WriteRetry, WriteRetryLimits};
 
 /// Names the active policies: `slurm=sha256:abcd1234(v0.2.0,gen 3),...`.
 pub const ACTIVE_POLICIES: &str = "scupper.dev/policies";

@@ -10,9 +10,9 @@ use scupper_engine::{Drain, Intent, Notice, Plan, PodRef, Reason, Time, Uid};
 
 pub use path::Part;
 
-use crate::line::Turn;
 use crate::read::Recording;
 use crate::replay::{Difference, replay_watched};
+use scupper_recorder::Turn;
 
 /// A recorded drain.
 #[derive(Clone, Debug)]

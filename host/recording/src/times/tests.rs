@@ -1,7 +1,7 @@
 //! What a drain has seen of times, by what it was told.
 
 use scupper_engine::{CommandId, Controller, Deletion, HookStep, PodPhase, PodRef, Selector, UnhealthyPods};
-use scupper_engine_simulation::{Step, processes};
+use scupper_engine_simulation::any_pod;
 
 use super::*;
 
@@ -15,11 +15,6 @@ const fn seconds(seconds: u64) -> Duration {
 
 /// A running pod of the ReplicaSet `web` with 30 s to end.
 fn pod(name: &str) -> Pod {
-    let any = processes(0).into_iter().flat_map(|process| process.steps);
-    let mut any = any.filter_map(|step| match step {
-        Step::Event(_, Event::Pods(pods)) => pods.into_iter().next(),
-        _ => None,
-    });
     Pod {
         id: PodRef {
             namespace: "shop".to_owned(),
@@ -38,7 +33,7 @@ fn pod(name: &str) -> Pod {
         ready: true,
         grace_seconds: 30,
         deletion: None,
-        ..any.next().unwrap()
+        ..any_pod().unwrap()
     }
 }
 

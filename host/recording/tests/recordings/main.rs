@@ -382,11 +382,11 @@ fn of_those_that_ended_in_one_tick_of_the_clock_the_first_begun_goes_first() {
     assert_eq!(left[0], dir.path().join(name(2)));
 }
 
-/// `format-2.jsonl` was recorded by a drain in the demo. Where this fails, the format has changed: give it a new number, and
+/// `format-4.jsonl` was recorded by a drain in the demo. Where this fails, the format has changed: give it a new number, and
 /// record the file anew.
 #[test]
 fn the_format_is_as_its_number_says() {
-    let text = include_str!("../format-2.jsonl");
+    let text = include_str!("../format-4.jsonl");
     let dir = tempfile::tempdir().unwrap();
     let recording = Recording::read(&written(&dir, text)).unwrap();
     assert_eq!(recording.header.format, FORMAT);

@@ -23,7 +23,6 @@ use crate::exit::Exit;
 use crate::node::{self, PlannedBy};
 use crate::output::{Output, complain, fail, failed, inform_of_no_node, print, wrong_options};
 use crate::recordings;
-use crate::use_cases::{self, Planned, Progress, Stage};
 use room::{NodeRoom, Rooms};
 use scupper_cluster::{ClusterRoom, ReadError};
 use scupper_common::clock::Clock;
@@ -33,6 +32,7 @@ use scupper_recording::ListError;
 use scupper_report::{Format, count};
 use scupper_saved_cluster::SavedCluster;
 use scupper_screen::{LiveDisplay, Screen, bar, cut};
+use scupper_use_cases::{self as use_cases, Planned, Progress, Stage};
 use together::All;
 
 pub(crate) use args::ForecastArgs;
@@ -104,6 +104,7 @@ pub(crate) async fn run(args: &ForecastArgs, output: Output, screen: &Screen) ->
     if plans.is_empty() {
         inform_of_no_node();
     }
+    node::inform_of_drivers(&plans);
     let mut exit = Exit::Done;
     let plays = args
         .plays
@@ -112,12 +113,7 @@ pub(crate) async fn run(args: &ForecastArgs, output: Output, screen: &Screen) ->
     drop(shown);
     for mut foreseen in nodes {
         foreseen.has_no_budgets = has_no_budgets;
-        exit = exit.and(
-            foreseen
-                .forecast
-                .as_ref()
-                .map_or_else(|refused| refused.exit, |_| Exit::Done),
-        );
+        exit = exit.and(exit_of(&foreseen.forecast));
         print(&match output.format() {
             Format::Human => text::of(&foreseen),
             Format::Json => output.document(&document(&foreseen)),
@@ -129,6 +125,15 @@ pub(crate) async fn run(args: &ForecastArgs, output: Output, screen: &Screen) ->
         (None, _) => {}
     }
     exit.into()
+}
+
+/// If no play drains the node, the forecast fails, as a plan does. If some do, it only says so.
+fn exit_of(forecast: &Result<Forecast, Refused>) -> Exit {
+    match forecast {
+        Err(refused) => refused.exit,
+        Ok(forecast) if forecast.ends.drained.is_empty() => Exit::DrainFailed,
+        Ok(_) => Exit::Done,
+    }
 }
 
 /// How far it is, in a line that is redrawn, for whoever has to wait.

@@ -102,7 +102,7 @@ pub struct DrainNodesArgs {
     /// Number of nodes to drain at once
     #[arg(long, default_value_t = NonZeroU16::MIN, value_name = "NUMBER")]
     pub parallel: NonZeroU16,
-    /// Cordon all nodes before any drain
+    /// First cordon all nodes that can be drained
     #[arg(
         long,
         num_args = 0..=1,
@@ -159,7 +159,7 @@ pub enum ProgressMode {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = DRIVER)]
 pub struct HandOverArgs {
-    /// Do it from here even if a driver could; Ctrl-C then rolls back
+    /// Without the driver and its policies; Ctrl-C then rolls back
     #[arg(long)]
     pub local: bool,
     /// Driver to hand the work to

@@ -11,9 +11,9 @@ use crate::Exit;
 use crate::options::{OptionsError, duration};
 use crate::output::Output;
 use crate::output::{complain, exit_of, failed, inform, inform_of_no_node, print, wrong_options};
-use crate::use_cases::{self, CancelEnd, CancelOptions, Cancelled};
 use scupper_common::clock::Clock;
-use scupper_report::Format;
+use scupper_report::{Format, release_text, unreleased_text};
+use scupper_use_cases::{self as use_cases, CancelEnd, CancelOptions, Cancelled};
 
 /// Cancels the drains of nodes and waits until they have ended.
 pub(crate) async fn run(args: &CancelArgs, output: Output) -> ExitCode {
@@ -59,7 +59,13 @@ fn for_people(cancelled: &Cancelled) -> String {
         node, drains, end, ..
     } = cancelled;
     match drains.join(", ") {
+        what if what.is_empty() && cancelled.was_cordoned => format!(
+            "node {node}: no drain is under way; the node is still cordoned by Scupper; to give it back: scupper uncordon {node}"
+        ),
         what if what.is_empty() => format!("node {node}: no drain is under way"),
+        what if *end == CancelEnd::Pending && cancelled.was_idle => {
+            format!("node {node}: deleted, and not released by its driver: {what}")
+        }
         what if *end == CancelEnd::Pending => format!("node {node}: asked to stop: {what}"),
         what => format!("node {node}: cancelled: {what}"),
     }
@@ -68,7 +74,7 @@ fn for_people(cancelled: &Cancelled) -> String {
 fn for_programs(cancelled: &Cancelled) -> Value {
     json!({
         "node": cancelled.node, "cancelled": cancelled.drains, "over": cancelled.end != CancelEnd::Pending,
-        "rolledBack": cancelled.end == CancelEnd::RolledBack,
+        "rolledBack": cancelled.end == CancelEnd::RolledBack, "idle": cancelled.was_idle,
     })
 }
 
@@ -76,7 +82,12 @@ fn for_programs(cancelled: &Cancelled) -> Value {
 fn rolled_back(cancelled: &Cancelled) -> String {
     let Cancelled { node, by, .. } = cancelled;
     let next = match Trigger::of(by) {
-        Trigger::Command | Trigger::LifecycleEvent => String::new(),
+        Trigger::Command => String::new(),
+        Trigger::LifecycleEvent if cancelled.has_events => format!(
+            "; {}; if the driver is gone for good: scupper status {node}",
+            release_text("the LifecycleEvent")
+        ),
+        Trigger::LifecycleEvent => String::new(),
         Trigger::Cordon => format!(
             "; the cordon that asked for it stays, and asks for no second drain; to drain the node again: scupper drain {node}"
         ),
@@ -93,6 +104,13 @@ fn rolled_back(cancelled: &Cancelled) -> String {
 fn not_over(cancelled: &Cancelled, within: &str) -> String {
     let Cancelled { node, drains, by, .. } = cancelled;
     let what = drains.join(", ");
+    if cancelled.was_idle {
+        return format!(
+            "node {node}: {}; is the driver running? kubectl get pods -A --field-selector spec.nodeName={node}; what else to do: \
+             scupper status {node}",
+            unreleased_text(&what)
+        );
+    }
     let process = match Trigger::of(by) {
         Trigger::Command => "the process that drains it",
         Trigger::Cordon | Trigger::DrainRequest | Trigger::LifecycleEvent => "its driver",

@@ -19,7 +19,6 @@ use crate::output::{
     complain, driver_failed, exit_of_driver, inform, inform_of_no_node, print, wrong_options,
 };
 use crate::signals::Signals;
-use crate::use_cases::{HandOverOptions, PlanTarget};
 use scupper_common::clock::Clock;
 use scupper_config::GivenSettings;
 use scupper_driver::{LocalOptions, NodeDrainResult, NodeSelection, OccupancyOverrides};
@@ -27,6 +26,7 @@ use scupper_recording::RecordingTarget;
 use scupper_report::Format;
 use scupper_screen::Screen;
 use scupper_traces::TraceSettings;
+use scupper_use_cases::{HandOverOptions, PlanTarget};
 
 /// Drains nodes.
 pub(crate) async fn drain(args: &DrainNodesArgs, output: Output, screen: &Arc<Screen>) -> ExitCode {
@@ -229,26 +229,31 @@ async fn run(options: LocalOptions, signals: &Signals, format: Format, shown: &S
 /// Each drain has reported itself: this adds the nodes on which nothing began, and a summary.
 fn report(ended: &[NodeDrainResult], format: Format) -> Exit {
     let exits = ended.iter().map(|NodeDrainResult { node, result }| {
-        let exit = match result {
-            Ok(Some(outcome)) => Exit::of(outcome),
-            Ok(None) => Exit::DrainFailed,
+        let (exit, how) = match result {
+            Ok(Some(outcome)) => (Exit::of(outcome), outcome.name()),
+            Ok(None) => (Exit::DrainFailed, NOT_BEGUN),
             Err(error) => {
                 complain(&scupper_driver::chain(error));
-                exit_of_driver(error)
+                (exit_of_driver(error), REFUSED)
             }
         };
-        (node.as_str(), exit)
+        (node.as_str(), exit, how)
     });
     summed_up(exits, ended.len() > 1 && format == Format::Human)
 }
 
-/// The exit code of all nodes; `is_listed`: the number of those that are done is printed, and the others' names.
-pub(super) fn summed_up<'a>(exits: impl Iterator<Item = (&'a str, Exit)>, is_listed: bool) -> Exit {
+/// How it ended for a node on which nothing began.
+pub(super) const NOT_BEGUN: &str = "not begun";
+/// How it ended for a node whose error was printed.
+pub(super) const REFUSED: &str = "error";
+
+/// The exit code of all nodes; `is_listed`: the number of those that are done is printed, and how it ended for each other one.
+pub(super) fn summed_up<'a>(exits: impl Iterator<Item = (&'a str, Exit, &'a str)>, is_listed: bool) -> Exit {
     let (mut exit, mut all, mut pending) = (Exit::Done, 0, Vec::new());
-    for (node, of_node) in exits {
+    for (node, of_node, how) in exits {
         all += 1;
         if of_node != Exit::Done {
-            pending.push(node);
+            pending.push(format!("{node} ({how})"));
         }
         exit = exit.and(of_node);
     }

@@ -7,18 +7,18 @@ use std::process::ExitCode;
 use scupper_engine::Intent;
 
 use super::args::HandOverArgs;
-use super::drain::summed_up;
+use super::drain::{NOT_BEGUN, REFUSED, summed_up};
 use super::shown::Shown;
 use crate::Exit;
 use crate::args::{ClusterArgs, PolicyArgs};
 use crate::options::{OptionsError, duration};
 use crate::output::{complain, exit_of, failed};
 use crate::signals::Signals;
-use crate::use_cases::{self, HandOverEnd, HandOverOptions, HandOverResults};
 use scupper_common::clock::Clock;
 use scupper_config::GivenSettings;
 use scupper_driver::NodeSelection;
 use scupper_report::{FollowEvent, FollowOutput, Format};
+use scupper_use_cases::{self as use_cases, HandOverEnd, HandOverOptions, HandOverResults};
 
 /// Hands over and follows; `None`: there is no driver, so the command drains itself.
 pub(super) async fn hand_over(
@@ -64,15 +64,15 @@ pub(super) async fn hand_over(
 
 fn sum(handed: &HandOverResults, is_listed: bool) -> Exit {
     let exits = handed.iter().map(|(node, result)| {
-        let exit = match result {
-            Ok(Some(end)) => exit_of_end(end),
-            Ok(None) => Exit::DrainFailed,
+        let (exit, how) = match result {
+            Ok(Some(end)) => (exit_of_end(end), end.text()),
+            Ok(None) => (Exit::DrainFailed, NOT_BEGUN),
             Err(error) => {
                 complain(&scupper_driver::chain(error));
-                exit_of(error)
+                (exit_of(error), REFUSED)
             }
         };
-        (node.as_str(), exit)
+        (node.as_str(), exit, how)
     });
     summed_up(exits, is_listed)
 }

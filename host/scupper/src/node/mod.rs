@@ -19,7 +19,7 @@ pub(crate) use args::{
 pub(super) use cancel::run as cancel;
 pub(super) use drain::{drain, uncordon};
 pub use plan::plan_for_people;
-pub(super) use plan::run as plan;
+pub(super) use plan::{inform_of_drivers, run as plan};
 pub(crate) use plan_options::PlannedBy;
 pub(super) use plan_options::of_nodes as plan_options_of;
 #[cfg(test)]

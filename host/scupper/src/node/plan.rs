@@ -2,6 +2,7 @@
 
 mod json;
 mod loosening;
+mod volumes;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,6 +10,7 @@ use std::process::ExitCode;
 
 use scupper_engine::{
     Blocker, Decision, EvictAnswer, HumanDuration, Outcome, Plan, Pod, PodRef, Trigger, Uid, Verdict, Wave,
+    named,
 };
 
 use super::args::PlanArgs;
@@ -20,7 +22,6 @@ use crate::forecast;
 use crate::options::OptionsError;
 use crate::output::Output;
 use crate::output::{fail, failed, inform, inform_of_no_node, print, print_lines, wrong_options};
-use crate::use_cases::{self, PlanOptions, Planned};
 use scupper_cluster::Recorder;
 use scupper_common::text::one_line;
 use scupper_driver::OUT_OF_SERVICE;
@@ -28,9 +29,9 @@ use scupper_forecast::Learned;
 use scupper_policy::EnvironmentFindings;
 use scupper_recording::ShadowPlan;
 use scupper_report::{
-    Format, PodList, answer_text, finding_lines, group_name, plan_budget_lines, plan_force_lines,
-    plan_volume_lines, surge_lines,
+    Format, PodList, answer_text, finding_lines, group_name, plan_budget_lines, plan_force_lines, surge_lines,
 };
+use scupper_use_cases::{self as use_cases, PlanOptions, Planned};
 
 /// Plans drains and shows them.
 pub(crate) async fn run(args: &PlanArgs, output: Output) -> ExitCode {
@@ -95,6 +96,9 @@ pub(super) async fn dry_run(options: PlanOptions, ask_server: bool, output: Outp
     show(options, &Learned::default(), output).await
 }
 
+/// How many nodes with drivers are named.
+const NAMED_NODES: usize = 3;
+
 /// Bytes of what a policy has found.
 const WORDS: usize = 2_000;
 
@@ -109,6 +113,7 @@ fn report(plans: &[Planned], learned: &Learned, output: Output) -> Exit {
     if plans.is_empty() {
         inform_of_no_node();
     }
+    inform_of_drivers(plans);
     let mut exit = Exit::Done;
     for planned in plans {
         match output.format() {
@@ -139,6 +144,21 @@ fn report(plans: &[Planned], learned: &Learned, output: Output) -> Exit {
         exit = exit.and(of_node);
     }
     exit
+}
+
+/// That drivers would carry out some of these drains.
+pub(crate) fn inform_of_drivers(plans: &[Planned]) {
+    let handed_over = plans.iter().filter(|planned| planned.asked_by.is_handed_over);
+    let nodes: Vec<_> = handed_over.map(|planned| planned.node.as_str()).collect();
+    if !nodes.is_empty() {
+        inform(&format!(
+            "a driver would drain {}, with the policies of its own configuration, which are left out here; a plan with these, and \
+             with the driver's settings: scupper plan {} --as-driver --config scupper.yaml (the driver's); scupper forecast has \
+             the same flags",
+            named(nodes.iter().copied(), NAMED_NODES),
+            nodes.first().copied().unwrap_or_default()
+        ));
+    }
 }
 
 /// A plan as text: what becomes of the pods, and why the drain would not begin.
@@ -209,7 +229,7 @@ fn body_lines(planned: &Planned, plan: &Plan, list: PodList) -> Vec<String> {
              unless those tolerate the taint."
         )
     }));
-    lines.extend(plan_volume_lines(
+    lines.extend(volumes::plan_volume_lines(
         plan,
         &planned.pods,
         planned.settings.wait_for_volumes,

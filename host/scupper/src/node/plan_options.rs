@@ -6,9 +6,9 @@ use super::options::{self, Draining};
 use crate::args::{ClusterArgs, PolicyArgs};
 use crate::options::OptionsError;
 use crate::setting_flags::{SettingFlags, Terminal};
-use crate::use_cases::{DrainRequestToPlan, HandedOver, PlanOptions, PlanTarget, Progress};
 use scupper_common::clock::Clock;
 use scupper_config::GivenSettings;
+use scupper_use_cases::{DrainRequestToPlan, HandedOver, PlanOptions, PlanTarget, Progress};
 
 /// Who would carry out the drain that is planned.
 #[derive(Clone, Copy, Debug)]

@@ -10,9 +10,9 @@ use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use super::options::Draining;
-use crate::use_cases::Planned;
 use crate::yaml;
-use scupper_driver::pre_flight;
+use scupper_runner::pre_flight;
+use scupper_use_cases::Planned;
 
 /// The file with the objects; a scenario is named after its node.
 const SNAPSHOT: &str = "cluster.json";

@@ -12,12 +12,12 @@ use crate::options::OptionsError;
 use crate::output::Output;
 use crate::output::{failed, inform_of_no_node, print, print_lines, wrong_options};
 use crate::signals::Signals;
-use crate::use_cases::{self, CommandError, StatusNews, StatusOptions};
 use scupper_common::clock::Clock;
 use scupper_report::{
     Format, NodeStatus, PodList, overview_lines, status_lines, status_table, status_to_json,
 };
 use scupper_screen::Screen;
+use scupper_use_cases::{self as use_cases, CommandError, StatusNews, StatusOptions};
 use serde_json::json;
 
 /// What is known of each node.

@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::output::{Output, complain, fail, inform, print};
 use scupper_common::clock::rfc3339;
 use scupper_common::text::one_line;
-use scupper_engine::{HumanDuration, Intent};
+use scupper_engine::HumanDuration;
 use scupper_recording::{Entry, ListError};
 use scupper_report::Format;
 
@@ -99,20 +99,13 @@ fn document(entry: &Entry) -> Value {
         "file": entry.path.to_string_lossy(),
         "node": request.node,
         "drain": request.name,
-        "intent": intent(request.intent),
+        "intent": request.intent.name(),
         "trigger": request.trigger,
         "started": rfc3339(entry.header.wall),
         "outcome": end.map(|end| &end.outcome),
         "message": end.map(|end| &end.text),
         "seconds": end.map(|end| end.at.since(entry.header.at).as_secs_f64()),
     })
-}
-
-const fn intent(intent: Intent) -> &'static str {
-    match intent {
-        Intent::Drain => "drain",
-        Intent::Uncordon => "uncordon",
-    }
 }
 
 fn table(entries: &[Entry]) -> String {

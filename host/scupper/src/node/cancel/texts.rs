@@ -15,11 +15,18 @@ fn every_answer() {
         node: "worker-1".to_owned(),
         drains: drains.iter().map(|it| (*it).to_owned()).collect(),
         by: by.to_owned(),
+        has_events: drains.iter().any(|it| it.starts_with("LifecycleEvent")),
         end,
+        was_idle: false,
+        was_cordoned: false,
     };
     let drains = ["LifecycleEvent drain-worker-1-x7d2p", "drain drain-worker-1"];
     let mut all = vec![
         cancelled("", &[], CancelEnd::Ended),
+        Cancelled {
+            was_cordoned: true,
+            ..cancelled("", &[], CancelEnd::Ended)
+        },
         cancelled("LifecycleEvent", &drains, CancelEnd::Ended),
         cancelled("LifecycleEvent", &drains, CancelEnd::RolledBack),
         cancelled("LifecycleEvent", &drains, CancelEnd::Pending),
@@ -31,7 +38,11 @@ fn every_answer() {
         .map(|by| cancelled(by, &drains[1..], CancelEnd::Pending))
         .to_vec();
     let errors = all.iter().flat_map(|it| [not_over(it, "60s"), rolled_back(it)]);
-    let errors = errors.collect::<Vec<_>>();
+    let claimed = Cancelled {
+        was_idle: true,
+        ..cancelled("", &drains[..1], CancelEnd::Pending)
+    };
+    let errors = errors.chain([not_over(&claimed, "60s")]).collect::<Vec<_>>();
     insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!("cancel-text", [people, errors].concat().join("\n"));
         insta::assert_snapshot!("cancel-json", programs.join("\n"));

@@ -4,11 +4,11 @@ use scupper_drain_report::shadow_to_json;
 use scupper_driver::OUT_OF_SERVICE;
 use scupper_engine::Trigger;
 use scupper_policy::EnvironmentFindings;
-use scupper_report::{findings_to_json, plan_budgets_to_json, plan_force_to_json, plan_volumes_to_json};
+use scupper_report::{findings_to_json, plan_budgets_to_json, plan_force_to_json};
 use serde_json::{Value, json};
 
 use super::loosening::loosened_to_json;
-use crate::use_cases::Planned;
+use scupper_use_cases::Planned;
 
 /// What a policy finds wrong with what it depends on.
 fn environment_to_json(of: &EnvironmentFindings) -> impl Iterator<Item = Value> {
@@ -46,7 +46,8 @@ pub(super) fn of(planned: &Planned) -> Value {
     if let Ok(plan) = &planned.result {
         let budgets = plan_budgets_to_json(plan, &planned.pods, planned.budgets.as_deref());
         add("budgets", budgets);
-        let volumes = plan_volumes_to_json(plan, &planned.pods, planned.settings.wait_for_volumes);
+        let volumes =
+            super::volumes::plan_volumes_to_json(plan, &planned.pods, planned.settings.wait_for_volumes);
         add("waitForVolumes", volumes);
         let force = plan_force_to_json(plan, &planned.pods, planned.force());
         add("atDeadline", force);

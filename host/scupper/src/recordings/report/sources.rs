@@ -1,4 +1,4 @@
-//! Which recordings a report is of: files, and nodes, whose newest drain is taken from a directory.
+//! Which recordings a report is of: files, names of recordings, and nodes, whose newest drain is taken from a directory.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub(super) enum SourceError {
         "there is no file {what}, and where recordings of nodes are is not known: pass --recordings DIR, or the driver's --state-dir"
     )]
     Where { what: String },
-    #[error("there is no file {what}, and {} has no recorded drain of a node of this name; scupper drains lists what it has", .directory.display())]
+    #[error("there is no file {what}, and {} has no recording of this name and no recorded drain of a node of this name; scupper drains lists what it has", .directory.display())]
     None { what: String, directory: PathBuf },
     #[error("cannot open {}", .path.display())]
     Open { path: PathBuf, source: io::Error },
@@ -45,8 +45,12 @@ pub(super) fn files(typed: &[PathBuf], directory: Option<&Directory>) -> Result<
             Some(drains) => drains,
             None => drains.insert(newest_last(directory)?),
         };
-        let of_node = |entry: &&Entry| Path::new(&entry.header.request.node) == what.as_path();
-        let newest = drains.iter().rfind(of_node).ok_or_else(|| SourceError::None {
+        let is_it = |entry: &&Entry| {
+            [&entry.header.request.node, &entry.name]
+                .map(Path::new)
+                .contains(&what.as_path())
+        };
+        let newest = drains.iter().rfind(is_it).ok_or_else(|| SourceError::None {
             what: name,
             directory: directory.path().to_owned(),
         })?;
