@@ -30,7 +30,8 @@ mod shapes;
 mod units;
 
 pub use drain::{
-    DrainSettings, Flag, FlagValues, GivenSettings, RequestFlags, SETTINGS, Setting, read_request,
+    DrainSettings, Flag, FlagValues, GivenSettings, RequestFlags, SETTINGS, Setting, flags_without_effect,
+    read_request, typed_flag,
 };
 pub use drain_requests::DrainRequestsFile;
 pub use problem::{ConfigError, Problem};

@@ -13,7 +13,7 @@ use scupper_report::PodList;
 use super::*;
 
 /// A drain of 9 seconds, in three waves.
-const DRAIN: &str = include_str!("../../recording/tests/format-2.jsonl");
+const DRAIN: &str = include_str!("../../recording/tests/format-4.jsonl");
 
 fn report() -> Report {
     let dir = tempfile::tempdir().unwrap();

@@ -189,6 +189,9 @@ fn is_weighed(pod: &Pod) -> bool {
 }
 
 impl Budget {
+    /// Follows the numbers of a budget that blocks pods although it has more than it needs.
+    pub const SPENT: &str = ", and what it allows is spent on pods that were asked to leave";
+
     /// The eviction of this pod is weighed by it, if it alone selects the pod.
     pub(crate) fn governs(&self, pod: &Pod) -> bool {
         is_weighed(pod) && (pod.ready || !self.spares_unready())

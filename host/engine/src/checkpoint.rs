@@ -88,6 +88,9 @@ pub struct Begun {
     pub waves: BTreeMap<String, Option<Time>>,
     /// Pods that came when their wave had begun, and for which its hooks have not finished.
     pub late: BTreeSet<Uid>,
+    /// The policies that the agreed plan follows: a process without them would plan otherwise.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "BTreeSet::is_empty"))]
+    pub planners: BTreeSet<String>,
 }
 
 /// What a drain had done when it was saved. A process that resumes it continues the count.

@@ -15,8 +15,10 @@ pub struct Condition {
     /// `status`: `True`, `False` or `Unknown`
     pub status: String,
     /// `reason`
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "String::is_empty"))]
     pub reason: String,
     /// `message`
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "String::is_empty"))]
     pub message: String,
     /// `lastTransitionTime`
     pub since: Option<Time>,

@@ -7,10 +7,13 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::hook::is_of_host;
-use crate::{HookPhase, PodRef, Reason, Time, ToUndo, VolumesLeft};
+use crate::{HookPhase, PodRef, Reason, Time, ToUndo, VolumesLeft, named};
 
 /// Begins the message of a planner that lets no drain begin.
 pub(crate) const REFUSED: &str = "refused the drain";
+
+/// How many of the pods that may not leave for one reason are named.
+const BLOCKED_NAMED: usize = 3;
 
 /// How it ended. Only [`Drained`](Self::Drained) and [`Uncordoned`](Self::Uncordoned) are success.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,12 +169,11 @@ impl fmt::Display for Outcome {
                 f.write_str("the hooks have finished; Scupper did not make the cordon, which stays")
             }
             Self::Blocked { pods } => {
-                f.write_str("pods cannot be evicted; nothing has changed: ")?;
-                for (place, blocker) in pods.iter().enumerate() {
-                    let separator = if place == 0 { "" } else { "; " };
-                    write!(f, "{separator}{blocker}")?;
-                }
-                Ok(())
+                write!(
+                    f,
+                    "pods cannot be evicted; nothing has changed: {}",
+                    by_reason(pods)
+                )
             }
             Self::PolicyFailed { policy, message } if is_of_host(policy) => {
                 match message.starts_with(REFUSED) {
@@ -197,10 +199,20 @@ impl fmt::Display for Outcome {
     }
 }
 
-impl fmt::Display for Blocker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} [{}]", self.pod, self.reason, self.policy)
+/// `shop/a, shop/b: the last replica [keep-labelled]; shop/c: …`
+fn by_reason(pods: &[Blocker]) -> String {
+    let mut groups: Vec<(&Blocker, Vec<&PodRef>)> = Vec::new();
+    for blocker in pods {
+        let is_same = |known: &Blocker| (&known.reason, &known.policy) == (&blocker.reason, &blocker.policy);
+        match groups.iter_mut().find(|(known, _)| is_same(known)) {
+            Some((_, group)) => group.push(&blocker.pod),
+            None => groups.push((blocker, Vec::from([&blocker.pod]))),
+        }
     }
+    let texts = groups.into_iter().map(|(Blocker { reason, policy, .. }, pods)| {
+        format!("{}: {reason} [{policy}]", named(pods, BLOCKED_NAMED))
+    });
+    texts.collect::<Vec<_>>().join("; ")
 }
 
 /// What the drain waited for, as the rest of a sentence.

@@ -165,6 +165,7 @@ pub struct Pod {
     /// `metadata.labels`
     pub labels: BTreeMap<String, String>,
     /// `metadata.annotations`
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "BTreeMap::is_empty"))]
     pub annotations: BTreeMap<String, String>,
     /// The controller, when there is one.
     pub controller: Option<Controller>,
@@ -177,26 +178,33 @@ pub struct Pod {
     /// `spec.priority`, 0 when absent
     pub priority: i32,
     /// `spec.priorityClassName`, empty when absent
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "String::is_empty"))]
     pub priority_class: String,
     /// `spec.terminationGracePeriodSeconds`
     pub grace_seconds: u64,
     /// `metadata.creationTimestamp`
     pub created: Time,
     /// Set once the pod's deletion was requested.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub deletion: Option<Deletion>,
     /// `metadata.finalizers`
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub finalizers: Vec<String>,
     /// It has an `emptyDir` volume.
     pub empty_dir: bool,
     /// `spec.hostNetwork`
     pub host_network: bool,
     /// `spec.hostname`, empty when absent
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "String::is_empty"))]
     pub hostname: String,
     /// The toleration that lets it onto a cordoned node, for display; `None`: it has none.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub cordon_toleration: Option<String>,
     /// The names of the PersistentVolumeClaims that it uses, in its namespace.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub volume_claims: Vec<String>,
     /// Directories of the node that it uses as `hostPath` volumes, without those of the system.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub host_paths: Vec<String>,
 }
 

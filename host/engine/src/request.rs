@@ -18,6 +18,16 @@ pub enum Intent {
     Uncordon,
 }
 
+impl Intent {
+    /// As the command that asks for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Drain => "drain",
+            Self::Uncordon => "uncordon",
+        }
+    }
+}
+
 /// A request for one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

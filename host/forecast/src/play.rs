@@ -187,12 +187,7 @@ impl<'a> Places<'a> {
 
     fn hooks(&mut self, learned: &Learned, situation: &Situation) -> BTreeMap<(String, HookPhase), usize> {
         let known = hooks(situation).filter_map(|hook| Some((learned.hook(&hook.0, hook.1)?, hook)));
-        let notice = situation.request.settings.notice();
-        let notice = notice.map(|before| {
-            let hook = (NOTICE.to_owned(), HookPhase::BeforeDrain);
-            (Times::Between(before, before), hook)
-        });
-        let placed = known.chain(notice).map(|(known, hook)| {
+        let placed = known.map(|(known, hook)| {
             let times = &mut self.times;
             let place = *self
                 .hooks
@@ -200,7 +195,15 @@ impl<'a> Places<'a> {
                 .or_insert_with(|| add(times, known));
             (hook, place)
         });
-        placed.collect()
+        let mut placed: BTreeMap<_, _> = placed.collect();
+        if let Some(before) = situation.request.settings.notice() {
+            // The drain waits for its own only if a pod that has not finished is to leave.
+            let is_told = leaving(situation).any(|pod| !pod.is_finished());
+            let before = if is_told { before } else { Duration::ZERO };
+            let place = add(&mut self.times, Times::Between(before, before));
+            placed.insert((NOTICE.to_owned(), HookPhase::BeforeDrain), place);
+        }
+        placed
     }
 }
 

@@ -92,10 +92,11 @@ impl HolderIdentity {
 
     /// For people.
     pub(super) fn text(&self) -> String {
-        if self.process.pid == 0 || !self.pod.is_empty() {
-            self.name.clone()
-        } else {
-            format!("{} (process {})", self.name, self.process.pid)
+        let Self { name, pod, process } = self;
+        match (process.pid, pod.is_empty()) {
+            (0, _) => name.clone(),
+            (_, false) => format!("the driver in pod {name}"),
+            (pid, true) => format!("{name} (process {pid})"),
         }
     }
 
@@ -168,7 +169,7 @@ mod tests {
         }
         assert_eq!(
             HolderIdentity::own(Some(&pod("u-1"))).text(),
-            "scupper/scupper-x7d2p"
+            "the driver in pod scupper/scupper-x7d2p"
         );
         for text in ["", "a", "somebody_else_x", "a_b_c.d.e.f"] {
             let other = HolderIdentity::parse(text);

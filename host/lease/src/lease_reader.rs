@@ -50,6 +50,7 @@ pub struct LeaseReader {
 /// What was observed of a Lease since the first look.
 struct WatchedLease {
     expiry: LeaseExpiryTracker,
+    was_renewed: bool,
     absent_since: Option<Instant>,
 }
 
@@ -114,25 +115,41 @@ impl LeaseReader {
     /// The process that drained this node is gone: the Lease has not changed for its duration since the first look, or its
     /// holder is known to be dead, or no Lease has existed for as long. To be asked again and again.
     pub async fn is_abandoned(&mut self, node: &str) -> bool {
+        self.abandoned(node, false).await.unwrap_or(false)
+    }
+
+    /// The same, or the time of the last renewal says so, which comes from another machine's clock: it counts until a renewal is
+    /// seen. For people: nothing may be taken over for that. `None`: the Lease cannot be read.
+    pub async fn seems_abandoned(&mut self, node: &str) -> Option<bool> {
+        self.abandoned(node, true).await
+    }
+
+    async fn abandoned(&mut self, node: &str, by_clock: bool) -> Option<bool> {
         let (found, now) = (self.cluster.lease(&self.namespace, node).await, Instant::now());
-        let watched = self.watched(node);
         match found {
             Ok(Some(lease)) if !lease.holder.is_empty() => {
+                let is_old = by_clock && matches!(self.holder(&lease), LeaseHolder::Abandoned { .. });
+                let watched = self.watched(node);
                 watched.absent_since = None;
-                watched.expiry.observe(&lease, now) == LeaseAvailability::Free
+                let before = watched.expiry.observed();
+                let is_free = watched.expiry.observe(&lease, now) == LeaseAvailability::Free;
+                watched.was_renewed |= before.is_some() && before != watched.expiry.observed();
+                Some(is_free || is_old && !watched.was_renewed)
             }
             Ok(_) => {
+                let watched = self.watched(node);
                 let is_long_ago = now.duration_since(*watched.absent_since.get_or_insert(now)) >= DURATION;
-                match self.life_of_named(node).await {
+                Some(match self.life_of_named(node).await {
                     HolderLiveness::Gone(_) => true,
                     HolderLiveness::Alive => false,
                     HolderLiveness::Silent(_) | HolderLiveness::Unknown => is_long_ago,
-                }
+                })
             }
             Err(error) => {
                 tracing::debug!(node, %error, "the node's Lease could not be read");
-                watched.absent_since = None;
-                matches!(self.life_of_named(node).await, HolderLiveness::Gone(_))
+                self.watched(node).absent_since = None;
+                let is_gone = matches!(self.life_of_named(node).await, HolderLiveness::Gone(_));
+                is_gone.then_some(true)
             }
         }
     }
@@ -202,6 +219,7 @@ impl LeaseReader {
         let own = &self.own;
         let watched = || WatchedLease {
             expiry: LeaseExpiryTracker::new(own.clone(), None),
+            was_renewed: false,
             absent_since: None,
         };
         self.watched.entry(node.to_owned()).or_insert_with(watched)

@@ -16,8 +16,12 @@ pub(crate) fn allowed_text(budget: &Budget) -> String {
 /// `it needs 2 healthy pods and has 3`, as the engine says it
 pub(crate) fn need_text(budget: &Budget) -> String {
     let needed = usize::try_from(budget.desired_healthy).unwrap_or(0);
+    let spent = match budget.disruptions_allowed <= 0 && budget.current_healthy > budget.desired_healthy {
+        true => Budget::SPENT,
+        false => "",
+    };
     format!(
-        "it needs {} and has {}",
+        "it needs {} and has {}{spent}",
         count(needed, "healthy pod"),
         budget.current_healthy
     )

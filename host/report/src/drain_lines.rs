@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use scupper_engine::{
-    HumanDuration, Intent, Notice, Outcome, Plan, Pod, PodRef, Reason, Request, Subject, Summary, Time, Uid,
+    Checkpoint, HumanDuration, Intent, Notice, Outcome, Plan, Pod, PodRef, Reason, Request, Subject, Summary,
+    Time, Uid,
 };
 use scupper_pre_flight::Finding;
 
@@ -93,10 +94,7 @@ impl DrainLines {
             Some(deadline) => format!("to end within {}", HumanDuration(deadline.since(now))),
             None => "without a deadline".to_owned(),
         };
-        let what = match request.intent {
-            Intent::Drain => "drain",
-            Intent::Uncordon => "uncordon",
-        };
+        let what = request.intent.name();
         let line = progress.line(
             now,
             what,
@@ -151,6 +149,17 @@ impl DrainLines {
     /// The lines that are due although nothing has happened.
     pub fn turn(&mut self, now: Time) -> Vec<String> {
         self.more_waits(now, false)
+    }
+
+    /// It continues a drain that had cordoned the node.
+    pub(super) const fn resume(&mut self, mark: &Checkpoint) {
+        if mark.phase.needs_cordon() {
+            self.cordon = Some(if mark.own_cordon {
+                CordonLeft::Ours
+            } else {
+                CordonLeft::Others
+            });
+        }
     }
 
     fn of_notice(&mut self, now: Time, notice: &Notice) -> Vec<String> {

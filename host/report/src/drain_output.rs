@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use scupper_engine::{Node, Notice, Pod, Request, Time};
+use scupper_engine::{Checkpoint, Node, Notice, Pod, Request, Time};
 use scupper_pre_flight::Finding;
 use serde_json::json;
 
@@ -44,6 +44,11 @@ impl DrainOutput {
             reported_not_ready: false,
             out,
         }
+    }
+
+    /// Records that it continues a drain of another process.
+    pub const fn resume(&mut self, mark: &Checkpoint) {
+        self.progress.resume(mark);
     }
 
     /// Records the names of pods, because later notices contain only the UID.

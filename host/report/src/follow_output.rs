@@ -34,6 +34,8 @@ pub enum FollowEvent {
     Joined {
         /// The LifecycleEvent.
         event: String,
+        /// Flags of the command that it was not begun with, as they are typed.
+        without: Vec<String>,
     },
     /// The state of the LifecycleEvent has changed.
     State {
@@ -85,6 +87,13 @@ pub enum FollowEvent {
         names: BTreeMap<Uid, PodRef>,
         /// Which pods the drain deletes shortly before its deadline; `None`: none.
         force: Option<ForceStatus>,
+    },
+    /// The driver has found that pods cannot leave, or only with a delay or a loss.
+    Finding {
+        /// As things stand these pods cannot leave.
+        is_certain: bool,
+        /// Why, which pods, and what would help.
+        text: String,
     },
     /// The driver published when the drain will probably end.
     Estimated(Estimate),
@@ -155,7 +164,10 @@ pub enum FollowEvent {
         why: String,
     },
     /// The drain continues, but this command stops following it.
-    Detached,
+    Detached {
+        /// Its driver does not run now.
+        is_driver_gone: bool,
+    },
     /// The drain has ended.
     Ended {
         /// The outcome, in one word.
@@ -205,12 +217,17 @@ impl FollowOutput {
                 what,
                 format!("node {node} for LifecycleEvent {event}, handed over to the driver {driver}"),
             ),
-            FollowEvent::Joined { event } => (
-                "joined",
-                format!(
-                    "node {node}: LifecycleEvent {event} is under way, with the flags that it began with"
-                ),
-            ),
+            FollowEvent::Joined { event, without } => {
+                let without = match without.join(" ") {
+                    none if none.is_empty() => none,
+                    flags => format!("; without effect on it: {flags}"),
+                };
+                let text = "is under way, with the flags that it began with";
+                (
+                    "joined",
+                    format!("node {node}: LifecycleEvent {event} {text}{without}"),
+                )
+            }
             FollowEvent::State { state, deadline } => (
                 "event",
                 match deadline {
@@ -237,6 +254,9 @@ impl FollowOutput {
                 condition, message, ..
             } => ("node", format!("{condition}: {message}")),
             FollowEvent::Planned { plan, .. } => ("plan", plan.head()),
+            FollowEvent::Finding { is_certain, text } => {
+                (if *is_certain { "certain" } else { "likely" }, text.clone())
+            }
             FollowEvent::Estimated(estimate) => (
                 "ends",
                 estimate
@@ -257,13 +277,15 @@ impl FollowOutput {
                 let remaining = remaining.map(|remaining| format!(", {remaining} to go"));
                 ("gone", format!("{pod}{}", remaining.unwrap_or_default()))
             }
-            FollowEvent::Withdrawn { why } => ("cancel", format!("{why}: the LifecycleEvent is withdrawn")),
-            FollowEvent::Detached => (
-                "left",
-                format!(
-                    "the driver continues the drain; to see it: scupper status {node}; to stop it: scupper cancel {node}"
-                ),
-            ),
+            FollowEvent::Withdrawn { why } => ("cancel", format!("the LifecycleEvent is withdrawn: {why}")),
+            FollowEvent::Detached { is_driver_gone } => {
+                let who = match is_driver_gone {
+                    true => "its driver is not running; the drain continues when the driver is back",
+                    false => "the driver continues the drain",
+                };
+                let next = format!("to see it: scupper status {node}; to stop it: scupper cancel {node}");
+                ("left", format!("{who}; {next}"))
+            }
             FollowEvent::Ended { outcome, message, .. } => (
                 "end",
                 if message.is_empty() {
@@ -291,7 +313,10 @@ fn unclaimed_text(node: &str, pod: Option<&(PodRef, bool)>, left: Duration) -> S
     let (who, next) = match pod {
         Some((pod, is_ready)) => (
             format!("its pod {pod} is {}ready", if *is_ready { "" } else { "not " }),
-            format!("kubectl -n {} describe pod {}", pod.namespace, pod.name),
+            match is_ready {
+                true => format!("kubectl -n {} logs {}", pod.namespace, pod.name),
+                false => format!("kubectl -n {} describe pod {}", pod.namespace, pod.name),
+            },
         ),
         None => (
             format!("there is no driver's pod on node {node}"),
@@ -326,7 +351,7 @@ fn fields(now: Time, seen: &FollowEvent) -> Value {
         FollowEvent::Requested { what, event, driver } => {
             json!({ "kind": "asked", "intent": what, "event": event, "driver": driver })
         }
-        FollowEvent::Joined { event } => json!({ "kind": "joined", "event": event }),
+        FollowEvent::Joined { event, .. } => json!({ "kind": "joined", "event": event }),
         FollowEvent::State { state, deadline } => {
             json!({ "kind": "state", "state": state, "deadline": deadline.map(rfc3339) })
         }
@@ -373,6 +398,9 @@ fn fields(now: Time, seen: &FollowEvent) -> Value {
                 None => planned,
             }
         }
+        FollowEvent::Finding { is_certain, text } => {
+            json!({ "kind": "preFlightFinding", "certain": is_certain, "message": text })
+        }
         FollowEvent::Estimated(estimate) => {
             json!({ "kind": "estimate", "estimate": estimate.to_json() })
         }
@@ -402,9 +430,13 @@ fn fields(now: Time, seen: &FollowEvent) -> Value {
             joined(pod_name_to_json(pod), json!({ "remaining": remaining })),
         ),
         FollowEvent::Withdrawn { why } => json!({ "kind": "takenBack", "message": why }),
-        FollowEvent::Detached => json!({ "kind": "left" }),
-        FollowEvent::Ended { outcome, message, .. } => {
-            json!({ "kind": "finished", "outcome": outcome, "message": message })
+        FollowEvent::Detached { .. } => json!({ "kind": "left" }),
+        FollowEvent::Ended {
+            outcome,
+            message,
+            left,
+        } => {
+            json!({ "kind": "finished", "outcome": outcome, "message": message, "left": left })
         }
     }
 }
@@ -432,7 +464,13 @@ mod tests {
             (&json["node"], &json["kind"]),
             (&json!("worker-1"), &json!("condition"))
         );
-        let left = story.lines(Format::Human, now, &FollowEvent::Detached);
-        assert!(left.concat().contains("scupper cancel worker-1"), "{left:?}");
+        for (is_driver_gone, words) in [
+            (false, "the driver continues the drain"),
+            (true, "its driver is not running"),
+        ] {
+            let left = story.lines(Format::Human, now, &FollowEvent::Detached { is_driver_gone });
+            assert!(left.concat().contains(words), "{left:?}");
+            assert!(left.concat().contains("scupper cancel worker-1"), "{left:?}");
+        }
     }
 }

@@ -21,7 +21,6 @@ mod live;
 mod loosening;
 mod messages;
 mod plan_budgets;
-mod plan_volumes;
 mod pod_events;
 mod pod_list;
 mod policy_message;
@@ -56,15 +55,14 @@ pub use live::ProgressBoard;
 pub use loosening::loosened_texts;
 pub use messages::{CordonLeft, NodeLeft, count, end_text, may_come_back, returning};
 pub use plan_budgets::{plan_budget_lines, plan_budgets_to_json};
-pub use plan_volumes::{plan_volume_lines, plan_volumes_to_json};
 pub use pod_events::{BudgetEvent, PodEvents};
 pub use pod_list::{PodList, group_name};
 pub use policy_message::{PolicyMessage, policy_event_note};
-pub use pre_flight::{finding_events, finding_lines, finding_text, findings_to_json};
+pub use pre_flight::{FINDING_EVENT, finding_events, finding_lines, finding_text, findings_to_json};
 pub use readiness::not_ready;
 pub use status::{
-    LeaseHolder, LeasedDrain, NodeStatus, NodeSummary, StatusDetails, overview_lines, status_lines,
-    status_table, status_to_json,
+    LeaseHolder, LeasedDrain, NodeStatus, NodeSummary, StatusDetails, overview_lines, release_text,
+    status_lines, status_table, status_to_json, unreleased_text,
 };
 pub use surge::{surge_lines, surge_texts};
 pub use tones::tone_of;

@@ -173,7 +173,8 @@ impl NodeLeft<'_> {
             }
             (false, CordonLeft::Ours) => {
                 format!(
-                    "the node stays cordoned{kept}; to drain it again: scupper drain {node}; to give it back: {back}"
+                    "the node stays cordoned{kept}; to drain it again: scupper drain {node} (flags are not remembered); to give it \
+                     back: {back}"
                 )
             }
         }
@@ -247,8 +248,8 @@ mod tests {
         );
         assert_eq!(
             left(false, CordonLeft::Ours, &["a", "b", "c"]),
-            "the node stays cordoned, and what policies a, b and c may have done stays; to drain it again: scupper drain n; \
-             to give it back: scupper uncordon n"
+            "the node stays cordoned, and what policies a, b and c may have done stays; to drain it again: scupper drain n \
+             (flags are not remembered); to give it back: scupper uncordon n"
         );
         assert_eq!(
             left(true, CordonLeft::Others, &["nova"]),

@@ -10,6 +10,9 @@ use super::messages::{count, one_line};
 
 /// Number of pods that a line names.
 const NAMED: usize = 3;
+/// The reason of the Events about findings, and of the one that counts further ones.
+pub const FINDING_EVENT: &str = "PreFlightFinding";
+const MORE_EVENT: &str = "MorePreFlightFindings";
 /// Number of findings that become Events.
 const MOST_EVENTS: usize = 5;
 
@@ -49,13 +52,19 @@ pub(crate) fn finding_line(finding: &Finding) -> String {
 
 /// Events about the node, for its first findings: the certain ones are warnings.
 pub fn finding_events(request: &Request, findings: &[Finding]) -> Vec<NodeEvent> {
-    let event = |warning, text: &str| NodeEvent {
+    let event = |reason: &str, warning, text: &str| NodeEvent {
         warning,
-        reason: "PreFlightFinding".to_owned(),
+        reason: reason.to_owned(),
         note: format!("{}: {text}", request.name),
     };
     let first = findings.iter().take(MOST_EVENTS);
-    let first = first.map(|finding| event(finding.certainty == Certainty::Certain, &finding_line(finding)));
+    let first = first.map(|finding| {
+        event(
+            FINDING_EVENT,
+            finding.certainty == Certainty::Certain,
+            &finding_line(finding),
+        )
+    });
     let mut events: Vec<_> = first.collect();
     if let Some(more @ 1..) = findings.len().checked_sub(MOST_EVENTS) {
         let text = format!(
@@ -63,7 +72,7 @@ pub fn finding_events(request: &Request, findings: &[Finding]) -> Vec<NodeEvent>
             count(more, "more finding"),
             request.node
         );
-        events.push(event(false, &text));
+        events.push(event(MORE_EVENT, false, &text));
     }
     events
 }

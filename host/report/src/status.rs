@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use scupper_api::{LifecycleEvent, Workload};
+use scupper_api::{ClaimStatus, LifecycleEvent, Workload};
 use scupper_engine::{Budget, Checkpoint, Controller, Node, Phase, Pod, PodRef, Reason, Subject, Time, Uid};
 
 use super::drain_status::{DrainStatus, HookStatus, PodStatus, open_hooks, subject_text};
@@ -24,6 +24,7 @@ use super::messages::needs_no_report;
 use super::pod_list::PodList;
 use super::undo::LeftToUndo;
 
+pub use advice::{release_text, unreleased_text};
 pub(super) use budgets::same_reason_key;
 pub use json::status_to_json;
 pub use lease_holder::LeaseHolder;
@@ -143,11 +144,32 @@ impl NodeStatus {
 
     /// The drain that is under way and has left nothing on the node yet.
     pub fn planning(&self) -> Option<&LeasedDrain> {
+        self.unmarked_drain().filter(|drain| !self.continues(drain))
+    }
+
+    /// The drain of a process that continues the one of the node's mark.
+    pub(super) fn continuation(&self) -> Option<&LeasedDrain> {
+        self.unmarked_drain().filter(|drain| self.continues(drain))
+    }
+
+    /// The drain of the process that holds the Lease, unless the mark is its own.
+    fn unmarked_drain(&self) -> Option<&LeasedDrain> {
         let mark = self.node.checkpoint.as_ref();
         let is_marked = |id: &String| mark.is_some_and(|mark| mark.id == *id);
         let is_held = matches!(self.lease_holder, LeaseHolder::Held { .. });
         let leased = self.leased_drain.as_ref().filter(|_| is_held);
         leased.filter(|drain| !is_marked(&drain.id))
+    }
+
+    /// There is one drain at a time under the Lease, so one with the same intent continues that of the mark.
+    fn continues(&self, drain: &LeasedDrain) -> bool {
+        let is_same = |mark: &Checkpoint| mark.is_under_way() && !mark.ahead && mark.intent == drain.intent;
+        self.node.checkpoint.as_ref().is_some_and(is_same)
+    }
+
+    /// It is deleted, and no drain is under way that would have to end first: its driver has not released it.
+    pub(super) fn waits_for_release(&self, event: &LifecycleEvent) -> bool {
+        event.deleting && event.claim == ClaimStatus::Claimed && self.is_over() && self.planning().is_none()
     }
 
     /// Whether the drain of this node has ended.

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use scupper_engine::{
-    Answer, Checkpoint, Command, CommandId, Event, Intent, Notice, Outcome, Phase, PodRef, Reason, Request,
-    Summary, Task, Time, Uid,
+    Answer, Checkpoint, Command, CommandId, Event, Notice, Outcome, Phase, PodRef, Reason, Request, Summary,
+    Task, Time, Uid,
 };
 
 use super::command_span;
@@ -48,10 +48,7 @@ impl DrainTrace {
         (clock, started): (Clock, Time),
         left: Option<&Checkpoint>,
     ) -> Self {
-        let name = match request.intent {
-            Intent::Drain => "drain",
-            Intent::Uncordon => "uncordon",
-        };
+        let name = request.intent.name();
         let mut drain = OpenSpan::begin(SpanId::of(trace, &[name]), None, name, started)
             .with("k8s.node.name", &request.node)
             .with("scupper.drain.name", &request.name)

@@ -30,7 +30,7 @@ use crate::scalar;
 use crate::shape::{Field, Shape};
 use crate::units;
 
-pub use request::{RequestFlags, read_request};
+pub use request::{RequestFlags, flags_without_effect, read_request, typed_flag};
 pub use table::SETTINGS;
 
 /// The key of all of them in the file.

@@ -16,6 +16,8 @@ use crate::place::Position;
 const LONGEST: usize = 4096;
 /// Bytes of a name that are shown.
 const SHOWN_BYTES: usize = 60;
+/// Bytes of a flag's value that are shown.
+const SHOWN_VALUE_BYTES: usize = 200;
 
 /// What `allow-overrides` may list: flags of the commands, and `at-deadline`, which then also applies before the deadline
 /// of a shorter `--timeout`.
@@ -65,6 +67,27 @@ pub fn read_request(text: &str) -> Result<RequestFlags, String> {
     match required.find(|(_, flag)| !flags.contains_key(flag.name)) {
         Some((_, flag)) => Err(format!("missing flag {}", flag.name)),
         None => Ok(flags),
+    }
+}
+
+/// The flags of a request that the drain under way does not have, as they are to be typed.
+pub fn flags_without_effect(request: &str, under_way: &str) -> Vec<String> {
+    let [given, has] =
+        [request, under_way].map(|text| serde_json::from_str::<RequestFlags>(text).unwrap_or_default());
+    let was_given = |setting: &Setting, text: &str| setting.default_to_send() != Some(text);
+    let lacks = |(setting, flag): (&Setting, &Flag)| {
+        let text = given.get(flag.name)?;
+        (was_given(setting, text) && has.get(flag.name) != Some(text)).then(|| typed_flag(flag.name, text))
+    };
+    of_requests().filter_map(lacks).collect()
+}
+
+/// A flag as it is to be typed: in quotes where a shell would read its value otherwise.
+pub fn typed_flag(name: &str, text: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "=,._-/".contains(letter);
+    match one_line(text, SHOWN_VALUE_BYTES) {
+        text if text.chars().all(is_plain) => format!("--{name}={text}"),
+        text => format!("--{name}='{}'", text.replace('\'', r"'\''")),
     }
 }
 

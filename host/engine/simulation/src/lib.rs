@@ -58,5 +58,5 @@ mod world;
 pub use calls::{Process, Step};
 pub use coverage::{Coverage, EXPECTED};
 pub use crossings::{FEATURES, NEVER_MEET};
-pub use run::{Report, Results, Stop, narrate, processes, run, run_many};
+pub use run::{Report, Results, Stop, any_pod, narrate, processes, run, run_many};
 pub use violation::{INVARIANTS, Violation};

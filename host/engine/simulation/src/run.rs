@@ -5,7 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use crate::calls::Process;
+use scupper_engine::{Event, Pod};
+
+use crate::calls::{Process, Step};
 use crate::coverage::Coverage;
 use crate::crossings;
 use crate::violation::{Broken, Violation};
@@ -45,6 +47,15 @@ pub fn run(seed: u64) -> Result<Report, Box<Violation>> {
 /// Runs the world of this seed and returns its history.
 pub fn narrate(seed: u64) -> (Result<Report, Box<Violation>>, Vec<String>) {
     run_world(seed, true)
+}
+
+/// A pod as an engine was told of it, for tests that need one and change what matters to them. `None`: no engine was.
+pub fn any_pod() -> Option<Pod> {
+    let mut steps = processes(0).into_iter().flat_map(|process| process.steps);
+    steps.find_map(|step| match step {
+        Step::Event(_, Event::Pods(pods)) => pods.into_iter().next(),
+        _ => None,
+    })
 }
 
 /// Runs the world of this seed and returns what each of its processes' engines was told and commanded.

@@ -18,6 +18,11 @@ impl Drain {
                 .map(|(place, run)| (run.wave().name.clone(), self.overdue_at(place)))
                 .collect(),
             late: late.cloned().collect(),
+            // Until the drain is planned again, the plan is the one of the earlier process.
+            planners: match &self.restored_begun {
+                Some(before) => before.planners.clone(),
+                None => self.plan_state.planners(),
+            },
         }
     }
 

@@ -190,9 +190,10 @@ fn exhausted(budget: &Budget) -> Reason {
         "The disruption budget {} needs {} healthy pods and has {} currently",
         budget.name, budget.desired_healthy, budget.current_healthy
     );
-    if budget.disruptions_allowed > 0 {
+    // Also of evictions that the API server has granted, and whose pods the budget's controller has not counted out yet.
+    if budget.disruptions_allowed > 0 || budget.current_healthy > budget.desired_healthy {
         // Else it reads as if there were room.
-        message.push_str(", and what it allows is spent on pods that were asked to leave");
+        message.push_str(Budget::SPENT);
     }
     Reason::BudgetExhausted {
         budget: budget.name.clone(),

@@ -10,6 +10,7 @@ use super::Drain;
 use super::eviction_target::EvictionTarget;
 use super::wave_run::WaveRun;
 use crate::filter::HOST_POLICY;
+use crate::hook::is_of_host;
 use crate::uid_map::UidMap;
 use crate::{
     Decision, HookPhase, Notice, Plan, Pod, PodRef, Reason, Removal, Subject, SurgePlan, Uid, Verdict, Wave,
@@ -47,6 +48,15 @@ impl PlanState {
     pub(super) fn set_plan(&mut self, plan: Plan) {
         self.begin_waves(&plan.waves);
         self.plan = plan;
+    }
+
+    /// The policies that it follows, without those of the host, which its settings say.
+    pub(super) fn planners(&self) -> BTreeSet<String> {
+        let decisions = self.plan.decisions.iter().map(|decision| &decision.policy);
+        let named = decisions.chain(self.plan.waves.iter().map(|wave| &wave.policy));
+        let is_of_host = |name: &str| ["", HOST_POLICY].contains(&name) || is_of_host(name);
+        let named: BTreeSet<&String> = named.filter(|name| !is_of_host(name)).collect();
+        named.into_iter().cloned().collect()
     }
 
     /// What the plan says of a pod; `None`: no plan names it.

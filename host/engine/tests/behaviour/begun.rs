@@ -273,6 +273,7 @@ fn a_checkpoint_keeps_only_waves_that_still_have_pods_and_what_came_late() {
             evictions: Some(START),
             waves: [("one".to_owned(), Some(after(5 * MINUTE)))].into(),
             late: [].into(),
+            planners: ["waves".to_owned()].into(),
         }
     );
     first

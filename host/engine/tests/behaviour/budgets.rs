@@ -27,6 +27,20 @@ fn exhausted() -> Answer {
     })
 }
 
+const SPENT: &str = "budget pdb blocks it: it needs 2 healthy pods and has 4, and what it allows is spent on pods that were asked to leave";
+
+/// What the API server has granted is off what a budget allows before the budget's controller counts its pods again.
+#[test]
+fn a_budget_with_more_pods_than_it_needs_says_why_it_allows_none() {
+    let granted = Budget {
+        disruptions_allowed: 0,
+        ..budget(2)
+    };
+    let host = under(&[granted], &[pod("a")]);
+    let waits = host.drain.waiting().pop().map(|(_, reason)| reason.to_string());
+    assert_eq!(waits.as_deref(), Some(SPENT));
+}
+
 #[test]
 fn no_more_evictions_are_requested_than_the_budget_allows() {
     let pods = [pod("a"), pod("b"), pod("c")];
@@ -37,9 +51,7 @@ fn no_more_evictions_are_requested_than_the_budget_allows() {
          ns/c BudgetExhausted",
     );
     let forecast = host.drain.waiting().pop().map(|(_, reason)| reason.to_string());
-    let wanted = "budget pdb blocks it: it needs 2 healthy pods and has 4, and what it allows is spent \
-                  on pods that were asked to leave";
-    assert_eq!(forecast.as_deref(), Some(wanted));
+    assert_eq!(forecast.as_deref(), Some(SPENT));
     // The watch shows both being counted, before the answers and after them.
     host.handle(Event::BudgetApplied(budget(1)))
         .accepted("evict a")

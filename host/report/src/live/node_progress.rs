@@ -190,7 +190,10 @@ impl NodeProgress {
             WaitsFor::Hook(hook, of)
         });
         let mut waits_for: Vec<_> = hooks.collect();
-        let words = phase_words(phase, !waits_for.is_empty());
+        let words = match status.lease_holder.is_abandoned() {
+            true => "abandoned",
+            false => phase_words(phase, !waits_for.is_empty()),
+        };
         let volumes = view.and_then(|view| view.volumes.clone());
         waits_for.extend(volumes.map(WaitsFor::Volumes));
         waits_for.extend(held.into_iter().filter_map(|held| {

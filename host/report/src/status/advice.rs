@@ -169,7 +169,7 @@ pub(super) fn of_abandoned(drain: &Checkpoint, node: &str) -> String {
         }
         (Trigger::Command, _) => {
             format!(
-                "scupper drain {node}    # continues it, with the flags that it was begun with; scupper cancel {node} undoes it"
+                "scupper drain {node}    # continues it: give the flags and --config that it was begun with; scupper cancel {node} undoes it"
             )
         }
         (_, phase) => {
@@ -188,7 +188,8 @@ pub(super) fn of_abandoned(drain: &Checkpoint, node: &str) -> String {
                 _ => (
                     "continues the drain",
                     format!(
-                        "scupper drain {node} --take-over continues the drain, scupper cancel {node} undoes it"
+                        "scupper drain {node} --take-over --ignore-daemonsets --config scupper.yaml (the driver's) continues the drain, \
+                         scupper cancel {node} undoes it"
                     ),
                 ),
             };
@@ -198,6 +199,27 @@ pub(super) fn of_abandoned(drain: &Checkpoint, node: &str) -> String {
             )
         }
     }
+}
+
+/// What is to be said of LifecycleEvents that only wait for their driver. `events`: `LifecycleEvent drain-worker-1-x7d2p`.
+pub fn unreleased_text(events: &str) -> String {
+    format!("no drain is under way, and its driver has not released {events}")
+}
+
+/// What becomes of a LifecycleEvent whose drain has ended without its driver.
+pub fn release_text(event: &str) -> String {
+    format!(
+        "its driver has not released {event}; it does so when it is running, and does nothing more for it"
+    )
+}
+
+/// Advice for a LifecycleEvent that is deleted, and that its driver has not released.
+pub(super) fn of_held_event(event: &str, node: &str) -> String {
+    format!(
+        "kubectl get pods -A --field-selector spec.nodeName={node}    # is its driver running? it releases the event then; \
+         only if it is gone for good: kubectl patch lifecycleevent {event} --type=merge -p \
+         '{{\"metadata\":{{\"finalizers\":null}}}}'"
+    )
 }
 
 /// Advice for a drain of a command whose process may be gone; a driver comes back.
@@ -329,7 +351,7 @@ mod tests {
             for (phase, by_hand) in [
                 (
                     Phase::Evicting,
-                    "scupper drain worker-1 --take-over continues the drain",
+                    "scupper drain worker-1 --take-over --ignore-daemonsets --config scupper.yaml (the driver's) continues the drain",
                 ),
                 (
                     Phase::Uncordoning,

@@ -48,12 +48,20 @@ impl LeaseHolder {
         }
     }
 
-    pub(super) const fn is_abandoned(&self) -> bool {
+    /// It is gone, and its name does not matter.
+    pub const fn gone() -> Self {
+        Self::Abandoned {
+            by: String::new(),
+            silent_since: None,
+        }
+    }
+
+    pub(crate) const fn is_abandoned(&self) -> bool {
         matches!(self, Self::Abandoned { .. })
     }
 
     /// The text about a holder that is gone, or may be.
-    pub(super) fn text(&self, now: Time) -> Option<String> {
+    pub fn text(&self, now: Time) -> Option<String> {
         match self {
             Self::Unknown | Self::Held { .. } => None,
             Self::Free => Some("no process holds the node's Lease, so it may be abandoned".to_owned()),

@@ -48,6 +48,7 @@ pub(super) fn head_lines(status: &NodeStatus, now: Time, unlisted: usize) -> Vec
         not_ready.unwrap_or_default()
     )];
     lines.extend(planning_lines(status));
+    lines.extend(continuation_line(status));
     lines.extend(drain_lines(status, now));
     lines.extend(taint_line(node));
     lines.extend(undo_lines(status));
@@ -60,6 +61,9 @@ pub(super) fn head_lines(status: &NodeStatus, now: Time, unlisted: usize) -> Vec
             event.transition,
             event_deadline(status, event, now)
         ));
+        let is_kept = status.waits_for_release(event);
+        lines
+            .extend(is_kept.then(|| format!("    next: {}", advice::of_held_event(&event.name, &node.name))));
     }
     let conditions: Vec<_> = conditions(node).collect();
     let pairs: Vec<_> = conditions.iter().map(|it| as_reported(it)).collect();
@@ -90,6 +94,18 @@ fn planning_lines(status: &NodeStatus) -> Vec<String> {
     let cancel = format!("    to stop it: scupper cancel {}", status.node.name);
     let cancel = (drain.intent == Intent::Drain).then_some(cancel);
     std::iter::once(head).chain(cancel).collect()
+}
+
+/// The line about another process than the one that has begun the drain.
+fn continuation_line(status: &NodeStatus) -> Option<String> {
+    let (Some(drain), LeaseHolder::Held { by }) = (status.continuation(), &status.lease_holder) else {
+        return None;
+    };
+    let (trigger, name) = (one_line(&drain.trigger), one_line(&drain.name));
+    Some(format!(
+        "  drain      continued for {trigger} {name} by {}",
+        one_line(by)
+    ))
 }
 
 /// The line about the taint that a drain of Scupper has set.

@@ -8,6 +8,7 @@ use scupper_api::ClaimStatus;
 use scupper_engine::{Checkpoint, Condition, HumanDuration, Intent, Phase, Time};
 use serde_json::{Value, json};
 
+use super::advice::unreleased_text;
 use super::lines::cordon;
 use super::{LeaseHolder, NodeStatus};
 use crate::conditions::{COMPLETED, MAINTENANCE_COMPLETE, UNCORDONED};
@@ -70,13 +71,18 @@ pub struct NodeSummary {
 impl NodeSummary {
     /// `None`: the node is not cordoned, and nothing of the last day is to be said of it. Its pods need not be known.
     pub fn of(status: &NodeStatus, now: Time) -> Option<Self> {
+        let mut events = status.lifecycle_events.iter();
+        let held = events.find(|event| status.waits_for_release(event));
+        let held = held.map(|event| unreleased_text(&format!("LifecycleEvent {}", event.name)));
         let (state, since, why) = at_work(status, now)
             .or_else(|| waiting(status))
             .or_else(|| ended(status, now))
             .or_else(|| cordoned(status))
-            .or_else(|| to_undo(status).map(|left| (NodeState::ToUndo, None, left)))?;
+            .or_else(|| to_undo(status).map(|left| (NodeState::ToUndo, None, left)))
+            .or_else(|| held.as_ref().map(|_| (NodeState::Waiting, None, String::new())))?;
         let left = to_undo(status).filter(|left| *left != why);
         let why: Vec<_> = std::iter::once(why)
+            .chain(held)
             .chain(left)
             .filter(|text| !text.is_empty())
             .collect();
@@ -154,7 +160,10 @@ fn at_work(status: &NodeStatus, now: Time) -> Option<Found> {
         (Intent::Drain, Phase::RollingBack) => NodeState::RollingBack,
         (Intent::Drain, _) => NodeState::Draining,
     };
-    let of = format!("{} {}", mark.trigger, mark.name);
+    let taken = status
+        .continuation()
+        .map(|drain| format!(", continued for {} {}", drain.trigger, drain.name));
+    let of = format!("{} {}{}", mark.trigger, mark.name, taken.unwrap_or_default());
     let gone = status.lease_holder.text(now);
     let texts = std::iter::once(of).chain(gone).chain(pods_to_go(status, now));
     Some((state, Some(mark.started), texts.collect::<Vec<_>>().join("; ")))
@@ -212,6 +221,10 @@ fn ended(status: &NodeStatus, now: Time) -> Option<Found> {
     let is_of_today = since.is_some_and(|since| now.since(since) < SHOWN_FOR);
     let held = mark.filter(|mark| node.unschedulable && mark.own_cordon);
     let found = |state, message: &str| Some((state, since, message.to_owned()));
+    let stays = |message: &str| match node.unschedulable {
+        true => format!("{message}; the node is still cordoned"),
+        false => message.to_owned(),
+    };
     match last.map_or("", |last| last.reason.as_str()) {
         _ if node.is_drained_by_us() => found(NodeState::Drained, message),
         _ if held.is_some_and(|mark| mark.ended_well) => found(
@@ -222,14 +235,14 @@ fn ended(status: &NodeStatus, now: Time) -> Option<Found> {
             found(NodeState::InService, message)
         }
         COMPLETED | MAINTENANCE_COMPLETE if held.is_none() => None,
-        "DrainCancelled" if held.is_some() || is_of_today => found(NodeState::Cancelled, message),
+        "DrainCancelled" if held.is_some() || is_of_today => found(NodeState::Cancelled, &stays(message)),
         reason if reason.starts_with("Drain") && (held.is_some() || is_of_today) => {
-            found(NodeState::Failed, message)
+            found(NodeState::Failed, &stays(message))
         }
         _ => {
             let said = status.driver.as_ref().and_then(|view| view.ended.clone());
-            let said = said.unwrap_or_else(|| "no reason recorded; the cordon stays".to_owned());
-            held.and_then(|_| found(NodeState::Failed, &said))
+            let said = said.unwrap_or_else(|| "no reason recorded".to_owned());
+            held.and_then(|_| found(NodeState::Failed, &stays(&said)))
         }
     }
 }

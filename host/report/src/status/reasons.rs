@@ -4,7 +4,7 @@ use scupper_engine::{
     Budget, Checkpoint, GoverningBudget, Node, Phase, Pod, Reason, SavedHook, Subject, Time,
 };
 
-use crate::messages::count;
+use crate::budget_numbers::need_text;
 
 /// The reason of a pod; `None` if nothing on the API server explains it.
 pub(super) fn reason(pod: &Pod, node: &Node, budgets: &[Budget], now: Time) -> Option<Reason> {
@@ -56,14 +56,7 @@ fn budget(pod: &Pod, budgets: &[Budget]) -> Option<Reason> {
     }
     (budget.disruptions_allowed <= 0).then(|| Reason::BudgetExhausted {
         budget: budget.name.clone(),
-        message: format!(
-            "it needs {} and has {}",
-            count(
-                usize::try_from(budget.desired_healthy).unwrap_or(0),
-                "healthy pod"
-            ),
-            budget.current_healthy
-        ),
+        message: need_text(budget),
     })
 }
 

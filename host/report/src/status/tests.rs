@@ -295,7 +295,10 @@ fn a_drain_that_has_left_nothing_on_the_node_is_shown_as_planning_until_it_has()
         id: "another".into(),
         ..drain
     });
-    assert_eq!(shown(&status), "gpu-3");
+    assert_eq!(shown(&status), Value::Null, "it continues what the mark says");
+    let lines = status_lines(&status, NOW, PodList::default());
+    assert_eq!(lines[1], "  drain      continued for DrainRequest gpu-3 by me");
+    assert!(lines[2].starts_with("  drain      evicting for "), "{lines:#?}");
 }
 
 /// A status from 4 s ago is not presented as the current state.
@@ -312,7 +315,7 @@ fn an_abandoned_drain_is_not_called_live() {
     let expected = [
         "  driver     abandoned: admin@laptop (process 7) stopped renewing the node's Lease \
          1m40s ago; showing the API server's state",
-        "    next: scupper drain worker-1    # continues it, with the flags that it was begun with; scupper cancel worker-1 undoes it",
+        "    next: scupper drain worker-1    # continues it: give the flags and --config that it was begun with; scupper cancel worker-1 undoes it",
     ];
     assert_eq!(lines[2..4], expected);
     let json = status_to_json(&status, NOW);

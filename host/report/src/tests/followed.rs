@@ -16,7 +16,7 @@ use super::super::{
 use super::samples::{NOW, ago, estimate, plan, pods, raising_plan, reasons, volumes_left};
 use super::{Variants, accepted, complete, variants};
 
-variants!(FollowEvent: CordonedFirst Requested Joined State Queued Unclaimed Bounded NotReady Condition Planned Estimated Wave Uncordoned
+variants!(FollowEvent: CordonedFirst Requested Joined State Queued Unclaimed Bounded NotReady Condition Planned Finding Estimated Wave Uncordoned
     PolicyMessage Hook HookDone Volumes PodWaits MoreWait Forced MoreForced PodGone Withdrawn Detached Ended);
 
 fn hook(progress: &str) -> HookStatus {
@@ -40,6 +40,11 @@ fn story() -> Vec<FollowEvent> {
         FollowEvent::CordonedFirst,
         FollowEvent::Joined {
             event: text("drain-worker-1-x7d2p"),
+            without: Vec::new(),
+        },
+        FollowEvent::Joined {
+            event: text("drain-worker-1-x7d2p"),
+            without: vec![text("--force"), text("--pod-selector='app in (web, db)'")],
         },
         FollowEvent::Queued {
             behind: text("LifecycleEvent drain-worker-1-x7d2p"),
@@ -87,6 +92,16 @@ fn story() -> Vec<FollowEvent> {
             names: BTreeMap::new(),
             force: None,
         },
+        FollowEvent::Finding {
+            is_certain: true,
+            text: text(
+                "will not leave: budget shop/web allows nothing: shop/web-1; change: maxUnavailable: 0 -> 1",
+            ),
+        },
+        FollowEvent::Finding {
+            is_certain: false,
+            text: text("budget shop/db allows nothing now: shop/db-0"),
+        },
         FollowEvent::Estimated(estimate()),
         FollowEvent::Forced { pod: pod("web-2") },
         FollowEvent::MoreForced { pods: 3 },
@@ -113,7 +128,10 @@ fn story() -> Vec<FollowEvent> {
         FollowEvent::Withdrawn {
             why: text("interrupted"),
         },
-        FollowEvent::Detached,
+        FollowEvent::Detached {
+            is_driver_gone: false,
+        },
+        FollowEvent::Detached { is_driver_gone: true },
     ];
     for what in ["drain", "uncordon"] {
         all.push(FollowEvent::Requested {

@@ -262,13 +262,7 @@ fn end_reply(call: &Call, event: &LifecycleEvent, outcome: &Outcome) -> Reply {
             let pods: Vec<_> = remaining.iter().map(ToString::to_string).collect();
             Reply::Error(format!("{DEADLINE}; still there: {}", pods.join(", ")))
         }
-        Outcome::Blocked { pods } => {
-            let pods: Vec<_> = pods.iter().map(ToString::to_string).collect();
-            Reply::Error(format!(
-                "pods cannot be evicted; nothing has changed: {}",
-                pods.join("; ")
-            ))
-        }
+        Outcome::Blocked { .. } => Reply::Error(outcome.to_string()),
         Outcome::PolicyFailed { policy, message } => Reply::Error(format!("{POLICY}{policy}: {message}")),
         Outcome::Cancelled { reason } => Reply::Error(format!("{CANCELLED}{reason}")),
         Outcome::Lost { reason } => Reply::Error(format!("{LOST}{reason}")),
