@@ -12,12 +12,12 @@ use scupper_engine::{
 
 use super::cluster_access::SharedCluster;
 use super::recorded_policies::RecordedPolicies;
-use scupper_driver::NodeSnapshot;
-use scupper_driver::policy_calls::{self, EngineDrainInfo};
 use scupper_policy::{DrainFacts, DrainInfo};
 use scupper_policy_reload::Session;
 use scupper_recording::{DrainHistory, HistoryObserver};
 use scupper_report::DrainLines;
+use scupper_runner::NodeSnapshot;
+use scupper_runner::policy_calls::{self, EngineDrainInfo};
 
 /// Commands and moments of one run; a drain with more of them loops.
 const TURNS: usize = 200_000;

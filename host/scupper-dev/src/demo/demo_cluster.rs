@@ -13,8 +13,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use scupper::{OptionsError, traces_from_env};
 use scupper_config::GivenSettings;
-use scupper_driver::{DriverError, KubeletPlugin, KubeletPluginOptions, Output, PoliciesOptions};
+use scupper_driver::{DriverError, KubeletPlugin, KubeletPluginOptions, PoliciesOptions};
 use scupper_report::Format;
+use scupper_runner::reporter::Output;
 
 /// The driver's name, and that of its drain transition.
 pub(super) const DRIVER: &str = "drain.slm.k8s.io";

@@ -83,7 +83,7 @@ pub(super) async fn run(policies: &Path, page: &Path, output: &DemoOutput) -> Re
         say(line);
     }
     shell
-        .run(&["forecast", FIRST, SECOND, "--timeout", "5m"], &[0])
+        .run(&["forecast", FIRST, SECOND, "--timeout", "5m"], &[5])
         .await?;
     say("\nWith two minutes' notice to the owners of the pods, in a maintenance window of one minute:\n");
     let told = ["--notify-before", "2m", "--timeout", "1m"];

@@ -128,8 +128,7 @@ impl<S: Fn(&str)> NodeDrainer<S> {
 
     fn conditions(&self, name: &str) -> Vec<Condition> {
         let request = self.store.get(REQUESTS, NAMESPACE, name).unwrap_or_default();
-        let conditions = request.pointer("/status/conditions").and_then(Value::as_array);
-        conditions.into_iter().flatten().map(Condition::of).collect()
+        conditions_of(&request).collect()
     }
 }
 
@@ -146,6 +145,20 @@ impl Condition {
             message: text("message"),
         }
     }
+}
+
+fn conditions_of(request: &Value) -> impl Iterator<Item = Condition> {
+    let conditions = request.pointer("/status/conditions").and_then(Value::as_array);
+    conditions.into_iter().flatten().map(Condition::of)
+}
+
+/// A drain waits for what policies do first.
+pub(super) fn is_deferred(store: &Store) -> bool {
+    let defers = |request: &Value| {
+        let mut conditions = conditions_of(request);
+        conditions.any(|it| (it.kind.as_str(), it.status.as_str()) == ("DrainDeferred", "True"))
+    };
+    store.list(REQUESTS).iter().any(defers)
 }
 
 fn stuck(request: &str, message: &str) -> DemoError {

@@ -11,8 +11,8 @@ use serde_json::json;
 
 use super::demo_cluster::{AbortOnDrop, DRIVER, DemoCluster, DemoError, until};
 use super::{DemoOutput, cluster_objects, policies, reported};
-use scupper_driver::Output;
 use scupper_report::{Format, STATUS_ANNOTATION};
+use scupper_runner::reporter::Output;
 use scupper_screen::PrefixedWriter;
 
 const SHOP: &str = "worker-1";

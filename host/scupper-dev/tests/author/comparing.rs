@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::looking::component;
 use crate::program::{policy, repository};
 
-const RECORDED: &str = include_str!("../../../recording/tests/format-2.jsonl");
+const RECORDED: &str = include_str!("../../../recording/tests/format-4.jsonl");
 pub(crate) const KEEP: &str = "example.com/keep";
 
 /// A file with the recorded drain, changed like this.

@@ -39,6 +39,8 @@ impl Process {
             .arg("--state-dir")
             .arg(path("state"))
             .env("SCUPPER_LOG", "error")
+            // As in the image.
+            .env("MALLOC_ARENA_MAX", "2")
             .stdin(Stdio::null())
             .stdout(Stdio::null());
         more(&mut command, dir.path());

@@ -142,7 +142,7 @@ async fn one_of_two_drivers_drains_and_the_other_stands_by_until_it_is_dead() {
     })
     .await;
     begin(&node, Trigger::Event).await;
-    let stands_by = |driver: &Driver| driver.log().contains("standing by: ");
+    let stands_by = |driver: &Driver| driver.log().contains("waiting for the node's Lease");
     node.until("one stands by", || drivers.iter().any(stands_by))
         .await;
     let lease = node.list(LEASES).pop().unwrap();

@@ -48,6 +48,27 @@ fn ctrl_c_detaches_from_the_drivers_drain_and_cancel_reverts_it() {
     }
 }
 
+/// Else it would look as if nothing were left to do.
+#[test]
+fn cancel_after_a_failed_drain_says_that_the_node_is_still_cordoned() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("db", "worker-1"));
+    rig.budget("keep-db", "db");
+    let failed = rig.run(&["drain", "worker-1", "--timeout", "1s"]);
+    assert_eq!(failed.code, Some(6), "{failed:#?}");
+    let next = "to drain it again: scupper drain worker-1 (flags are not remembered); ";
+    assert!(failed.stdout.contains(next), "{failed:#?}");
+    let run = rig.run(&["cancel", "worker-1"]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    let left = "node worker-1: no drain is under way; the node is still cordoned by Scupper; to give it back: scupper uncordon worker-1";
+    assert_eq!(run.stdout.trim_end(), left);
+    let overview = rig.run(&["status"]);
+    assert!(
+        overview.stdout.contains("; the node is still cordoned"),
+        "{overview:#?}"
+    );
+}
+
 /// The remaining cordon does not start it again.
 #[test]
 fn a_drain_that_a_cordon_asked_for_is_cancelled_from_a_terminal() {

@@ -88,7 +88,7 @@ fn one_that_blocks_its_drain_takes_pods_again_and_a_foreign_cordon_stays_foreign
     rig.apply(objects::node("worker-4").cordoned());
     let run = rig.run(&["drain", "worker-1", "worker-2", "worker-4"]);
     assert_eq!(run.code, Some(5), "{run:#?}");
-    assert!(run.stdout.contains("not done: worker-2\n"), "{run:#?}");
+    assert!(run.stdout.contains("not done: worker-2 (Blocked)\n"), "{run:#?}");
     assert!(!rig.is_cordoned("worker-2") && rig.is_cordoned("worker-4"));
     assert_eq!(rig.mark("worker-2"), None);
     let own = rig.mark("worker-4").map(|mark| mark["own_cordon"].clone());
@@ -104,7 +104,8 @@ fn with_local_a_node_whose_drain_would_be_refused_is_not_cordoned_before_its_tur
     let mut drain = rig.start(&["drain", "worker-1", "worker-2", "worker-3", "--local"]);
     drain.prints("evict    shop/stuck");
     assert_eq!(cordoned(&rig), [true, false, true]);
-    let refused = "node worker-2 is not cordoned before its turn, because its drain could not begin now: ";
+    let refused = "node worker-2 is left as it is until its turn, because its drain cannot begin now. Correct this \
+                   before then: ";
     let said = drain.stderr();
     let line = said.lines().find(|line| line.contains(refused));
     assert!(line.is_some_and(|line| line.contains("shop/bare")), "{said}");
@@ -129,11 +130,12 @@ fn a_driver_says_before_the_first_cordon_that_its_drain_could_not_begin() {
         drain.prints("handed over to the driver");
         assert_eq!(cordoned(&rig), [false, true, true], "{}", drain.stderr());
         let said = drain.stderr();
-        let refused =
-            "node worker-1 is not cordoned before its turn, because its drain could not begin now: ";
+        let refused = "node worker-1 is left as it is until its turn, because its drain cannot begin now. Correct \
+                       this before then: ";
         let line = said.lines().find(|line| line.contains(refused));
         assert!(line.is_some_and(|line| line.contains(obstacle)), "{said}");
-        let silent = "node worker-2: its driver does not say whether the drain could begin; going on without";
+        let silent = "node worker-2: its driver did not say within 6s whether the drain can begin; cordoning it with \
+                      the others, without that check";
         assert!(said.contains(silent), "{said}");
         for node in ["worker-1", "worker-2", "worker-3"] {
             assert!(rig.node(node)["metadata"]["annotations"]["scupper.dev/plan-check"].is_null());

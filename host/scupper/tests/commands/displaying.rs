@@ -144,6 +144,31 @@ fn lines_fold_between_words_at_the_width_of_the_terminal() {
     assert_eq!(text.trim_end().lines().count(), 1, "{text}");
 }
 
+/// The log of a driver is read elsewhere, and later.
+#[test]
+fn a_person_reads_the_log_without_times_and_modules() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("web", "worker-1"));
+    let screen = |log| {
+        rig.leased_to("someone@elsewhere", 1);
+        let drain = ["drain", "worker-1"];
+        Terminal::start(&rig, &drain, (160, 40), &[("SCUPPER_LOG", log)])
+            .ended()
+            .screen
+    };
+    let warned = "WARN node worker-1: waiting for the node's Lease, which ";
+    let default = screen("warn,scupper=info");
+    assert!(
+        default.iter().any(|line| line.trim_start().starts_with(warned)),
+        "{default:#?}"
+    );
+    let asked = screen("warn,scupper=debug");
+    assert!(
+        asked.iter().any(|line| line.contains(" WARN scupper_driver")),
+        "{asked:#?}"
+    );
+}
+
 /// Without times, which go on: between two runs `0.9s:` becomes `1s:`.
 fn words<'a>(all: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
     let is_time = |word: &str| {

@@ -73,7 +73,8 @@ fn a_label_selects_nodes_and_one_that_fails_does_not_stop_the_others() {
     let run = rig.run(&["drain", "-l", "pool=a", "--parallel", "2"]);
     assert_eq!(run.code, Some(5), "{run:#?}");
     assert!(
-        run.stdout.contains("1 of 2 nodes are done\nnot done: worker-1\n"),
+        run.stdout
+            .contains("1 of 2 nodes are done\nnot done: worker-1 (Blocked)\n"),
         "{run:#?}"
     );
     assert!(

@@ -53,7 +53,7 @@ fn a_drain_that_would_not_end_is_foretold() {
     rig.apply(rig.pod("db", "worker-1"));
     rig.budget("keep-db", "db");
     let forecast = rig.run(&["forecast", "worker-1"]);
-    assert_eq!(forecast.code, Some(0), "{forecast:#?}");
+    assert_eq!(forecast.code, Some(5), "{forecast:#?}");
     let lines: Vec<_> = forecast.stdout.lines().collect();
     assert_eq!(
         lines[1], "  end      200 of 200 plays do not end",
@@ -314,9 +314,12 @@ fn a_drain_that_would_end_before_its_notice_is_foretold_to_be_refused() {
         fits.stdout.contains("notice to workloads (--notify-before)"),
         "{fits:#?}"
     );
-    // Nobody is to be told.
+    // Nobody is to be told, so nothing is waited for.
     let empty = rig.run(&[&["forecast", "worker-2"], &late[1..]].concat());
     assert_eq!(empty.code, Some(0), "{empty:#?}");
+    assert!(empty.stdout.contains("  end      p50 "), "{empty:#?}");
+    let drain = rig.run(&[&["drain", "worker-2", "--local"], &late[1..]].concat());
+    assert_eq!(drain.code, Some(0), "{drain:#?}");
 }
 
 /// It ends when the first process has said that it would, and not an hour after the second one has begun.

@@ -33,6 +33,26 @@ fn whoever_joins_a_drain_sees_its_end() {
 }
 
 #[test]
+fn whoever_joins_a_drain_learns_which_flags_have_no_effect() {
+    let rig = Rig::new();
+    let _agent = Agent::start(&rig, false);
+    rig.apply(rig.pod("db", "worker-1"));
+    rig.budget("keep-db", "db");
+    let mut first = rig.start(&asks("drain", &["--grace-period", "60"]));
+    first.prints("waits    shop/db");
+    for (flags, without) in [
+        (&["--grace-period", "60"][..], ""),
+        (
+            &["--force", "--grace-period", "70"],
+            "; without effect on it: --force=true --grace-period=70",
+        ),
+    ] {
+        let mut joined = rig.start(&asks("drain", flags));
+        joined.prints(&format!("with the flags that it began with{without}\n"));
+    }
+}
+
+#[test]
 fn a_second_drain_from_a_terminal_begins_when_the_first_has_ended() {
     let rig = Rig::new();
     let first = rig.drain_of_stuck_pod();
@@ -45,14 +65,20 @@ fn a_second_drain_from_a_terminal_begins_when_the_first_has_ended() {
     let cancelled = rig.start(&["drain", "worker-1"]);
     until("it waits", || cancelled.stdout().contains(QUEUED));
     cancelled.signal(Signal::INT);
-    assert_eq!(cancelled.ended().code, Some(5));
+    let cancelled = cancelled.ended();
+    assert_eq!(cancelled.code, Some(5));
+    let why = ": stopped at the command line";
+    assert!(cancelled.stdout.contains(why), "{cancelled:#?}");
     assert!(rig.is_cordoned("worker-1"));
     rig.api.store().delete("pods", "shop", "stuck").unwrap();
     assert_eq!(first.ended().code, Some(0));
     let second = second.ended();
     assert_eq!(second.code, Some(0), "{second:#?}");
     assert!(second.stdout.contains("Drained"), "{second:#?}");
-    assert!(!second.stderr.contains("standing by"), "{second:#?}");
+    assert!(
+        !second.stderr.contains("waiting for the node's Lease"),
+        "{second:#?}"
+    );
 }
 
 #[test]
@@ -64,10 +90,18 @@ fn a_second_drain_from_a_terminal_continues_the_first_if_that_is_killed() {
     second.prints(QUEUED);
     first.kill();
     until("the first is continued", || {
-        second
-            .stderr()
-            .contains("the drain ahead was abandoned: its Lease has expired; continuing it")
+        second.stderr().contains(
+            "no longer holds the node's Lease; continuing that drain with the flags of this command",
+        )
     });
+    // One drain is under way, and not a second one that only plans.
+    let status = rig.run(&["status", "worker-1"]);
+    let taken = "  drain      continued for command drain-worker-1 by ";
+    assert!(status.stdout.contains(taken), "{status:#?}");
+    assert!(!status.stdout.contains("nothing has changed"), "{status:#?}");
+    let overview = rig.run(&["status"]);
+    let state = "worker-1  draining  ";
+    assert!(overview.stdout.contains(state), "{overview:#?}");
     rig.api.store().delete("pods", "shop", "stuck").unwrap();
     let second = second.ended();
     assert_eq!(second.code, Some(0), "{second:#?}");

@@ -19,7 +19,7 @@ fn lease(rig: &Rig) -> Option<Value> {
 fn beside(rig: &Rig) -> Running {
     let second = rig.start(&["drain", "worker-1", "--take-over"]);
     until("the second one stands by", || {
-        second.stderr().contains("standing by: ")
+        second.stderr().contains("waiting for the node's Lease")
     });
     second
 }
@@ -78,7 +78,7 @@ fn a_killed_process_is_known_to_be_dead_where_it_can_be_seen() {
     rig.api.store().delete("pods", "shop", "stuck").unwrap();
     let run = second.ended();
     assert_eq!(run.code, Some(0), "{run:#?}");
-    assert!(!run.stderr.contains("standing by"), "{run:#?}");
+    assert!(!run.stderr.contains("waiting for the node's Lease"), "{run:#?}");
 }
 
 /// A cancel in the meantime counts as soon as the lease is its own.
@@ -103,7 +103,9 @@ fn a_drain_that_is_stopped_before_it_begins_ends_at_once() {
     rig.apply(rig.pod("web", "worker-1"));
     rig.leased_to("somebody", 30);
     let drain = rig.start(&["drain", "worker-1"]);
-    until("it stands by", || drain.stderr().contains("standing by: "));
+    until("it stands by", || {
+        drain.stderr().contains("waiting for the node's Lease")
+    });
     drain.signal(Signal::INT);
     let run = drain.ended();
     assert_eq!(run.code, Some(5), "{run:#?}");
@@ -188,7 +190,11 @@ fn a_suspended_process_loses_the_lease_and_continues_only_after_the_other() {
     first.signal(Signal::STOP);
     let mut second = rig.start(&["drain", "worker-1", "--take-over"]);
     second.prints("budget all blocks it");
-    assert!(second.stderr().contains("standing by: "), "{}", second.stderr());
+    assert!(
+        second.stderr().contains("waiting for the node's Lease"),
+        "{}",
+        second.stderr()
+    );
     first.signal(Signal::CONT);
     until("the first one knows", || {
         first
@@ -249,7 +255,11 @@ fn a_waiting_drain_ends_at_its_deadline() {
     let run = drain.ended();
     let took = begun.elapsed();
     assert_eq!(run.code, Some(6), "{run:#?}");
-    assert!(run.stderr.contains("the deadline passed while"), "{run:#?}");
+    assert!(
+        run.stderr
+            .contains("the deadline passed before this command had the node's Lease"),
+        "{run:#?}"
+    );
     assert!(
         (Duration::from_secs(3)..Duration::from_secs(20)).contains(&took),
         "{took:?}: {run:#?}"

@@ -68,4 +68,5 @@ mod unclaimed;
 mod uncordoning;
 mod undoing;
 mod volumes;
+mod without_driver;
 mod without_lease;

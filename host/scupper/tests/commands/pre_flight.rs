@@ -5,6 +5,7 @@ use rustix::process::Signal;
 use scupper_simulator::api::{Action, Fault, Forbidden, objects};
 use serde_json::{Value, json};
 
+use crate::kubelet_node::{Agent, asks};
 use crate::rig::Rig;
 
 const CLOSED: &str = "budget shop/keep-web (minAvailable: 1) blocks its pods even when all are healthy";
@@ -154,6 +155,20 @@ fn by_default_a_drain_says_what_is_certain_and_goes_on() {
     assert!(namespace_reads(&rig, mark) > 0);
     drain.signal(Signal::INT);
     drain.ended();
+}
+
+/// Whoever asks a driver reads it as well.
+#[test]
+fn who_follows_a_drain_reads_what_its_driver_has_found() {
+    let rig = rig();
+    let _agent = Agent::start(&rig, false);
+    let mut drain = rig.start(&asks("drain", &[]));
+    drain.prints(&format!(
+        "certain  will not leave: {CLOSED}: shop/web; change: {CHANGE}"
+    ));
+    drain.signal(Signal::INT);
+    let run = drain.ended();
+    assert_eq!(run.stdout.matches("certain  ").count(), 1, "{run:#?}");
 }
 
 /// Without the right to read owners a drain begins all the same, and at once.

@@ -63,6 +63,10 @@ fn nodes_are_reported_together_each_with_its_newest_drain() {
         ],
     );
     assert_eq!(mixed, [first.clone(), second.clone()]);
+    // By the name that `drains` shows: the older one, too.
+    let older = drains[0]["name"].as_str().unwrap();
+    let named = json(&rig, &["report", older, "--recordings", &directory]);
+    assert_eq!(named[0]["file"], drains[0]["file"]);
 
     let (page, picture) = (path(&rig, "report.html"), path(&rig, "report.svg"));
     let written = rig.run(&[&both[..], &["--html", &page, "--svg", &picture]].concat());
@@ -88,7 +92,7 @@ fn what_cannot_be_reported_is_one_error_that_says_where_it_was_looked_for() {
         (
             &["worker-1", "worker-9", "--recordings", &directory][..],
             2,
-            format!("there is no file worker-9, and {directory} has no recorded drain of a node of this name; scupper drains lists what it has"),
+            format!("there is no file worker-9, and {directory} has no recording of this name and no recorded drain of a node of this name; scupper drains lists what it has"),
         ),
         (
             &["worker-9"],

@@ -104,7 +104,7 @@ fn a_blocked_drain_names_what_blocks_each_pod() {
     for words in [
         "abandoned: ",
         "has ended; showing the API server's state",
-        "next: scupper drain worker-1    # continues it, with the flags that it was begun with; scupper cancel worker-1 undoes it",
+        "next: scupper drain worker-1    # continues it: give the flags and --config that it was begun with; scupper cancel worker-1 undoes it",
     ] {
         assert!(people.stdout.contains(words), "{words}: {people:#?}");
     }

@@ -1,9 +1,11 @@
 //! Drains whose driver is gone for good: a command continues them, for every trigger, or undoes them.
 
+use rustix::process::Signal;
 use scupper_simulator::api::objects;
 use serde_json::{Value, json};
 
-use crate::kubelet_node::{Agent, EVENTS, asks, until};
+use crate::guests::guest;
+use crate::kubelet_node::{Agent, DRIVER, EVENTS, asks, until};
 use crate::node_is_off::set_ready;
 use crate::rig::{Rig, Run};
 
@@ -65,7 +67,7 @@ pub(crate) fn rolls_back(rig: &Rig) {
 }
 
 /// The driver ran on another machine than this command, and its Lease is valid for so long.
-fn held_elsewhere(rig: &Rig, seconds: u32) {
+pub(crate) fn held_elsewhere(rig: &Rig, seconds: u32) {
     rig.leased_to("scupper/scupper-x7d2p", seconds);
 }
 
@@ -136,7 +138,7 @@ fn a_drain_whose_driver_is_gone_for_good_is_continued_only_if_asked() {
     let before = rig.mark("worker-1").unwrap();
     let run = rig.run(&["drain", "worker-1", "--local"]);
     assert_eq!(run.code, Some(5), "{run:#?}");
-    let advice = "if its driver is gone for good, continue its drain with --take-over";
+    let advice = "if its driver is gone for good, continue its drain: scupper drain worker-1 --take-over";
     assert!(run.stderr.contains(advice), "{run:#?}");
     held_elsewhere(&rig, 1);
     let mut drain = rig.start(&["drain", "worker-1", "--take-over"]);
@@ -148,6 +150,116 @@ fn a_drain_whose_driver_is_gone_for_good_is_continued_only_if_asked() {
     is_done(&drain.ended());
     let mark = rig.mark("worker-1").unwrap();
     assert_eq!((&mark["id"], &mark["own_cordon"]), (&before["id"], &json!(true)));
+}
+
+/// Else nothing moves, and the terminal does not say why.
+#[test]
+fn who_follows_a_drain_learns_that_its_driver_is_gone_and_that_it_is_back() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("web", "worker-1").grace(300).takes(0.1));
+    rig.budget("keep-web", "web");
+    let agent = Agent::start(&rig, false);
+    let drain = rig.start(&asks("drain", &[]));
+    until("the drain waits for the budget", || evictions(&rig) > 0);
+    assert!(!drain.stderr().contains("is not running"), "{}", drain.stderr());
+    agent.driver.kill();
+    held_elsewhere(&rig, 1);
+    until("it is said", || {
+        drain
+            .stderr()
+            .contains("its driver is not running, so the drain stands still")
+    });
+    let left = rig.start(&asks("drain", &[]));
+    until("it is said to whoever joins", || {
+        left.stderr().contains("its driver is not running")
+    });
+    left.signal(Signal::INT);
+    let left = left.ended();
+    assert_eq!(left.code, Some(9), "{left:#?}");
+    let goes_on = "its driver is not running; the drain continues when the driver is back";
+    assert!(left.stdout.contains(goes_on), "{left:#?}");
+    let _agent = Agent::start(&rig, false);
+    until("it is back", || drain.stderr().contains("its driver is back"));
+    rig.api
+        .store()
+        .delete("poddisruptionbudgets.policy", "shop", "keep-web")
+        .unwrap();
+    is_done(&drain.ended());
+}
+
+/// No drain is under way any more that could be waited for, or rolled back.
+#[test]
+fn an_event_that_only_waits_for_its_dead_driver_is_called_so() {
+    let rig = abandoned("LifecycleEvent");
+    held_elsewhere(&rig, 1);
+    let mut drain = rig.start(&["drain", "worker-1", "--take-over"]);
+    drain.prints("waits    shop/web");
+    rig.api
+        .store()
+        .delete("poddisruptionbudgets.policy", "shop", "keep-web")
+        .unwrap();
+    is_done(&drain.ended());
+    let run = rig.run(&[
+        "--log=info",
+        "cancel",
+        "worker-1",
+        "--driver-name",
+        DRIVER,
+        "--wait-timeout",
+        "4s",
+    ]);
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    for words in [
+        "waiting for LifecycleEvent drain-worker-1-",
+        "no drain is under way, and its driver has not released LifecycleEvent drain-worker-1-",
+    ] {
+        assert!(run.stderr.contains(words), "{words}: {run:#?}");
+    }
+    let status = rig.run(&["status", "worker-1"]);
+    let next = "if it is gone for good: kubectl patch lifecycleevent drain-worker-1-";
+    assert!(status.stdout.contains("Claimed, being deleted"), "{status:#?}");
+    assert!(status.stdout.contains(next), "{status:#?}");
+    let _agent = Agent::start(&rig, false);
+    until("the driver lets go of it", || rig.objects(EVENTS).is_empty());
+}
+
+/// The driver would drain the node again once it is back.
+#[test]
+fn a_drain_that_was_taken_over_and_called_off_does_not_begin_again() {
+    let rig = abandoned("LifecycleEvent");
+    // Also if the command that has taken it over was killed, and a second one goes on.
+    for is_last in [false, true] {
+        held_elsewhere(&rig, 1);
+        let mut drain = rig.start(&["drain", "worker-1", "--take-over"]);
+        drain.prints("waits    shop/web");
+        if !is_last {
+            drain.kill();
+            mark_as(&rig, "command");
+            continue;
+        }
+        drain.signal(Signal::INT);
+        is_withdrawn(&drain.ended());
+    }
+    let evicted = evictions(&rig);
+    let _agent = Agent::start(&rig, false);
+    until("the driver has ended the event", || {
+        let events = rig.api.store().list(EVENTS);
+        events
+            .iter()
+            .all(|event| event["status"]["claimStatus"] != "Claimed")
+    });
+    assert_eq!((rig.pods(), evictions(&rig)), (vec!["web".to_owned()], evicted));
+    assert!(!rig.is_cordoned("worker-1"));
+}
+
+#[track_caller]
+fn is_withdrawn(run: &Run) {
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    assert!(
+        run.stderr
+            .contains("is withdrawn, so that its driver does not drain the node again"),
+        "{run:#?}"
+    );
 }
 
 /// With fewer flags it would wait for ever for pods that may not leave without them.
@@ -178,6 +290,42 @@ fn a_drain_is_not_continued_with_fewer_flags_than_its_pods_need() {
 }
 
 /// The requester has chosen the pods: without the flag all of them would leave.
+/// Pods that a policy holds back would leave at once.
+#[test]
+fn a_drain_is_not_continued_without_the_policies_that_planned_it() {
+    let rig = Rig::new();
+    for name in ["db", "web"] {
+        rig.apply(rig.pod(name, "worker-1").grace(300));
+        rig.budget(&format!("keep-{name}"), name);
+    }
+    let file = rig.dir.path().join("waves.yaml");
+    let policy = format!(
+        "policies: [{{name: waves, module: {}}}]",
+        guest("waves").display()
+    );
+    let head = "apiVersion: scupper.dev/v1alpha1\nkind: Configuration\n";
+    std::fs::write(&file, format!("{head}{policy}\n")).unwrap();
+    let config = ["--config", file.to_str().unwrap()];
+    let agent = Agent::with(&rig, false, &config);
+    let mut drain = rig.start(&asks("drain", &[]));
+    drain.prints("Claimed");
+    // Nobody follows it, so its driver publishes no plan.
+    drain.kill();
+    until("it asks for an eviction", || evictions(&rig) > 0);
+    agent.driver.kill();
+    held_elsewhere(&rig, 1);
+    let before = evictions(&rig);
+    let run = rig.run(&["drain", "worker-1", "--take-over"]);
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    let why = "was planned by policies that are not active here: waves";
+    assert!(run.stderr.contains(why), "{run:#?}");
+    assert_eq!(evictions(&rig), before);
+    let mut drain = rig.start(&[&["drain", "worker-1", "--take-over"], &config[..]].concat());
+    drain.prints("waits    shop/");
+    drain.signal(Signal::INT);
+    drain.ended();
+}
+
 #[test]
 fn a_drain_of_some_pods_is_not_continued_for_all_of_them() {
     let rig = Rig::new();

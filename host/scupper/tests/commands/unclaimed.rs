@@ -18,14 +18,18 @@ fn any_finished_node_makes_room_for_the_next_delegated_one() {
     until("the last one is given up beside the first one", || {
         let lines = drain.stdout();
         let mut lines = lines.lines().filter(|line| line.starts_with("worker-3 "));
-        lines.any(|line| line.contains("not claimed within 1s"))
+        lines.any(|line| line.contains("has not claimed it within 1s"))
     });
     assert!(rig.is_cordoned("worker-1"));
     rig.api.store().delete("pods", "shop", "stuck").unwrap();
     let run = drain.ended();
     assert_eq!(run.code, Some(5), "{run:#?}");
     let ends = run.stdout.lines().last();
-    assert_eq!(ends, Some("not done: worker-2, worker-3"), "{run:#?}");
+    assert_eq!(
+        ends,
+        Some("not done: worker-2 (no driver took it), worker-3 (no driver took it)"),
+        "{run:#?}"
+    );
     // They were cordoned first.
     assert!(!rig.is_cordoned("worker-2") && !rig.is_cordoned("worker-3"));
 }
@@ -44,7 +48,7 @@ fn an_event_that_no_driver_claims_is_deleted() {
     assert_eq!(run.code, Some(5), "{run:#?}");
     for words in [
         "no answer from the driver: its pod shop/scupper-x7d2p is ",
-        "not claimed within 5s",
+        "has not claimed it within 5s",
         "--local",
         "nothing was begun",
     ] {
@@ -58,6 +62,35 @@ fn an_event_that_no_driver_claims_is_deleted() {
     assert_eq!(json!(rig.objects(EVENTS)), json!([]));
     assert!(!rig.is_cordoned("worker-1"));
     assert_eq!(rig.pods(), ["web"]);
+}
+
+/// What its policies do first would be left out.
+#[test]
+fn a_driver_that_is_installed_and_offers_nothing_is_not_passed_over() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("web", "worker-1"));
+    let driver = |name, node| rig.pod(name, node).label("app.kubernetes.io/name", "scupper");
+    rig.apply(driver("scupper-x7d2p", "worker-1"));
+    for command in ["drain", "uncordon"] {
+        let run = rig.run(&[command, "worker-1"]);
+        assert_eq!(run.code, Some(5), "{run:#?}");
+        for words in [
+            format!(
+                "driver drain.slm.k8s.io publishes no {command} transition for the node; shop/scupper-x7d2p is "
+            ),
+            format!("without the driver and its policies: scupper {command} worker-1 --local"),
+        ] {
+            assert!(run.stderr.contains(&words), "{words}: {run:#?}");
+        }
+    }
+    assert!(!rig.is_cordoned("worker-1"));
+    assert_eq!(rig.pods(), ["scupper-x7d2p", "web"]);
+    let run = rig.run(&["drain", "worker-1", "--local"]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+    // Elsewhere it is none of this node's.
+    rig.apply(driver("scupper-c4p9w", "worker-2"));
+    let run = rig.run(&["uncordon", "worker-1"]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
 }
 
 /// The driver was at another drain when it was killed.

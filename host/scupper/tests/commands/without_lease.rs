@@ -57,7 +57,7 @@ fn status_calls_it_abandoned_and_says_what_continues_and_what_undoes_it() {
         run.stdout.contains("driver     abandoned: ") && run.stdout.contains(" has ended; showing"),
         "{run:#?}"
     );
-    let next = "next: scupper drain worker-1    # continues it, with the flags that it was begun with; scupper cancel worker-1 undoes it";
+    let next = "next: scupper drain worker-1    # continues it: give the flags and --config that it was begun with; scupper cancel worker-1 undoes it";
     assert!(run.stdout.contains(next), "{run:#?}");
     let run = rig.run(&["status"]);
     assert!(run.stdout.contains("worker-1  abandoned"), "{run:#?}");
@@ -99,7 +99,10 @@ fn under_a_foreign_cordon_an_uncordon_changes_nothing_and_says_so() {
     let mark = rig.mark("worker-1");
     let run = rig.run(&["uncordon", "worker-1"]);
     assert_ne!(run.code, Some(0), "{run:#?}");
-    for words in ["is gone; scupper cancel undoes it", "nothing has changed"] {
+    for words in [
+        "is gone; to undo it: scupper cancel worker-1",
+        "nothing has changed",
+    ] {
         assert!(run.stderr.contains(words), "{words}: {run:#?}");
     }
     assert_eq!((rig.mark("worker-1"), mark.is_some()), (mark, true));

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
 use flate2::{Compression, write::GzEncoder};
@@ -61,7 +62,7 @@ impl Made {
             drain.prints("blocks it");
             drain.signal(Signal::INT);
             drain.ended();
-            rewrite(Path::new(&recording), |text| change(held_for_a_minute(&text)));
+            rewrite(Path::new(&recording), |text| change(ends_later(&text, 60_000)));
             recording
         };
         let recordings: Vec<_> = names.iter().map(drain).collect();
@@ -165,9 +166,9 @@ fn rewrite(file: &Path, change: impl Fn(String) -> String) {
     out.finish().unwrap();
 }
 
-/// Makes the end of a recording, from its cancel on, a minute later.
-fn held_for_a_minute(text: &str) -> String {
-    let later = |time: &mut Value| *time = json!(time.as_u64().unwrap() + 60_000);
+/// Makes the end of a recording, from its cancel on, so many milliseconds later.
+fn ends_later(text: &str, milliseconds: u64) -> String {
+    let later = |time: &mut Value| *time = json!(time.as_u64().unwrap() + milliseconds);
     let mut has_ended = false;
     let line = |line: &str| {
         let mut line: Value = serde_json::from_str(line).unwrap();
@@ -183,6 +184,22 @@ fn held_for_a_minute(text: &str) -> String {
         format!("{line}\n")
     };
     text.lines().map(line).collect()
+}
+
+/// Makes the end of a recording later, so that the drain takes so long.
+pub(crate) fn lasts(text: &str, took: Duration) -> String {
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let at = |pointer: &str| {
+        lines
+            .iter()
+            .find_map(|line| line.pointer(pointer)?.as_u64())
+            .unwrap()
+    };
+    let now = at("/end/at") - at("/header/at");
+    ends_later(text, u64::try_from(took.as_millis()).unwrap() - now)
 }
 
 /// Adds an estimate to a recording, as if such drains were known to take one to five seconds.

@@ -16,7 +16,9 @@ mod program;
 #[path = "../commands/rig.rs"]
 mod rig;
 
-use browser::{Made, with_estimate};
+use std::time::Duration;
+
+use browser::{Made, lasts, with_estimate};
 use serde_json::{Value, json};
 
 /// Also on both sides of where tables become lists.
@@ -108,6 +110,17 @@ fn a_report_of_four_drains_with_hundreds_of_pods_is_as_legible() {
     let page = made.text("page.html");
     assert!(page.contains("<h1>4 drains in "), "{page}");
     assert!(page.contains("<td>1s to 5s</td>"), "{page}");
+}
+
+#[test]
+fn the_times_of_an_axis_never_overlap() {
+    // With four to six marks, the last near the end or at it.
+    for seconds in [125, 146, 150, 5_500] {
+        let made = Made::of(&[3], |text| lasts(&text, Duration::from_secs(seconds)));
+        for (width, dark) in WIDTHS {
+            is_legible_page(&made.measured("page.html", width, dark), (width, dark), (1, 4));
+        }
+    }
 }
 
 /// What strangers may have called a node, a budget, a pod, a namespace and a controller.

@@ -26,8 +26,10 @@ const isSeen = link => {
 const leads = link => document.getElementById(link.getAttribute('href').slice(1))?.localName === 'section';
 // A heading skips no level.
 const levels = [...document.querySelectorAll('h1, h2, h3')].map(heading => Number(heading.localName[1]));
-const marks = [...document.querySelectorAll('.axis')].map(axis => [...axis.children].map(mark => mark.getBoundingClientRect()));
-const overlaps = marks.filter(isShownAxis => isShownAxis.some((mark, place, all) => place > 0 && mark.width > 0 && mark.left < all[place - 1].right));
+// Times that run into each other, of those that are shown.
+const marks = axis => [...axis.children].map(mark => mark.getBoundingClientRect()).filter(mark => mark.width > 0);
+const isCrowded = shown => shown.some((mark, place) => place > 0 && mark.left < shown[place - 1].right);
+const overlaps = [...document.querySelectorAll('.axis')].map(marks).filter(isCrowded);
 const measured = {
   dark: matchMedia('(prefers-color-scheme: dark)').matches,
   width: innerWidth,

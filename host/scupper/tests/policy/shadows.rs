@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use scupper_driver::shadows::{PlanInputs, plan_shadows};
 use scupper_engine::{Request, Time};
 use scupper_policy::{Facts, Policies};
 use scupper_policy_reload::Session;
 use scupper_policy_spec::{FailurePolicy, OnFailure, PolicyMode, PolicySpec};
 use scupper_recording::{ShadowPlan, ShadowResult};
+use scupper_runner::shadows::{PlanInputs, plan_shadows};
 
 use crate::facts::{asked, asks, load};
 use crate::support::{FakeCluster, node, pod, short, spec};

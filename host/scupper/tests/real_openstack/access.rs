@@ -40,9 +40,9 @@ pub(crate) async fn revoked(bed: &Testbed) {
 
 /// Tokens live for twenty seconds, and the drain takes longer.
 pub(crate) async fn renewed(bed: &Testbed) {
-    let proxy = outlived(bed, None).await;
+    let (proxy, at_most) = outlived(bed, None).await;
     let tokens = proxy.tokens().len();
-    assert!((2..=4).contains(&tokens), "{tokens} tokens");
+    assert!((2..=at_most).contains(&tokens), "{tokens} tokens");
     assert_eq!(proxy.answered(401), 0, "each was replaced before it ended");
 }
 
@@ -52,15 +52,16 @@ pub(crate) async fn expired(bed: &Testbed) {
         "POST" => Fault::Change(an_hour_more),
         _ => Fault::Pass,
     });
-    let proxy = outlived(bed, Some(&keystone.url)).await;
+    let (proxy, at_most) = outlived(bed, Some(&keystone.url)).await;
     let (tokens, refused) = (proxy.tokens().len(), proxy.answered(401));
-    assert!((2..=4).contains(&tokens), "{tokens} tokens");
+    assert!((2..=at_most).contains(&tokens), "{tokens} tokens");
     assert_eq!(refused, tokens - 1, "one new token for each that was refused");
     assert_eq!(keystone.answered(201), tokens);
 }
 
-/// Drains while tokens expire: three servers, one after the other, nine seconds each.
-async fn outlived(bed: &Testbed, keystone: Option<&str>) -> Proxy {
+/// Drains while tokens expire: three servers, one after the other, nine seconds each. With the number of tokens that this
+/// may take: a token is used for 18 seconds of its 20 at least, however long a busy machine takes.
+async fn outlived(bed: &Testbed, keystone: Option<&str>) -> (Proxy, usize) {
     let ids = bed.boot(3, &["--seconds", "9"]);
     let proxy = Proxy::start(bed.nova_url(), |_| Fault::Pass);
     let setup = Setup {
@@ -71,12 +72,14 @@ async fn outlived(bed: &Testbed, keystone: Option<&str>) -> Proxy {
     let mut drain = Drain::new(bed, &setup).await;
     // They stay like this: the scenario that uses this is the last of its run.
     bed.token_ttl(20);
+    let begun = std::time::Instant::now();
     drain.run(BeforeDrain).await.unwrap();
+    let at_most = 1 + begun.elapsed().as_secs() / 18;
     let nova = bed.nova();
     for id in &ids {
         assert_eq!((nova.host_of(id).as_str(), nova.migrations(id).len()), (B, 1));
     }
-    proxy
+    (proxy, usize::try_from(at_most).unwrap())
 }
 
 /// `"expires_at": "2026-11-21T13:59:58.000000Z"`: the hour after it.

@@ -175,11 +175,12 @@ pub(crate) async fn drain(bed: &Testbed) {
     whole.plugin.stop().await.unwrap();
 }
 
-/// The drain's deadline passes while a server is stuck: nothing is left half done.
+/// The drain's deadline passes while a server is stuck: nothing is left half done. A busy machine has begun the migration
+/// by then.
 pub(crate) async fn cancel(bed: &Testbed) {
     let nova = bed.nova();
     let ids = bed.boot(1, &["--mode", "stuck"]);
-    let whole = Whole::start(bed, Duration::from_secs(8), &[("on-failure", "undo")]).await;
+    let whole = Whole::start(bed, Duration::from_secs(24), &[("on-failure", "undo")]).await;
     let ended = whole.transition("drain-2", DRIVER).await;
     assert_ne!(ended, "Succeeded", "{}", whole.reported());
     nova.until("compute-a is enabled again", |nova| {
