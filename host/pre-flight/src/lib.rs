@@ -123,6 +123,7 @@ pub fn examine(input: &Input<'_>) -> Vec<Finding> {
     pods::examine(input, &mut findings);
     local_data::examine(input, &mut findings);
     likely_if_forced(input, &mut findings);
+    say_what_is_unread(input, &mut findings);
     findings.sort_by_key(|finding| (finding.certainty, finding.concern));
     findings
 }
@@ -157,6 +158,20 @@ fn likely_if_forced(input: &Input<'_>, findings: &mut Vec<Finding>) {
     }
     findings.append(&mut forced);
     findings.retain(|finding| !finding.pods.is_empty());
+}
+
+/// A finding that the workloads of a namespace could make certain says that they were not read.
+fn say_what_is_unread(input: &Input<'_>, findings: &mut [Finding]) {
+    for finding in findings {
+        let is_of_budgets = matches!(finding.concern, Concern::ClosedBudget | Concern::SeveralBudgets);
+        let mut namespaces = finding.pods.iter().map(|pod| &pod.namespace);
+        let unread = namespaces.find(|name| !input.namespaces.contains_key(*name));
+        if let Some(namespace) = unread.filter(|_| is_of_budgets) {
+            finding.reason.push_str(&format!(
+                " (not certain: the workloads of namespace {namespace} were not read)"
+            ));
+        }
+    }
 }
 
 /// The namespaces whose state decides whether pods are certain to stay. None if budgets let all pods go by and by.

@@ -288,6 +288,9 @@ fn pods_under_two_budgets() {
     );
     scene.owners = None;
     assert_eq!(scene.brief(), [(Certainty::Likely, Concern::SeveralBudgets, 2)]);
+    let reason = scene.findings().remove(0).reason;
+    let why = " (not certain: the workloads of namespace shop were not read)";
+    assert!(reason.ends_with(why), "{reason}");
 }
 
 #[test]
