@@ -175,7 +175,10 @@ impl LeaseReader {
                     by,
                     silent_since: None,
                 },
-                false => LeaseHolder::Held { by },
+                false => LeaseHolder::Held {
+                    by,
+                    silent_since: None,
+                },
             })
     }
 

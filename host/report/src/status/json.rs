@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 use super::budgets::{blocking, groups};
 use super::lines::{conditions, cordon};
 use super::lookups::workload_json;
-use super::{LeasedDrain, NodeStatus, RemainingPod, advice};
+use super::{NodeStatus, RemainingPod, advice};
 use crate::drain_status::{
     DrainStatus, Estimate, ForceStatus, VolumesStatus, WaveStatus, joined, reason_text,
 };
 use crate::pod_list::PodList;
+use scupper_checkpoint::LeasedDrain;
 use scupper_common::clock::rfc3339;
 
 /// The state of a node as one object.

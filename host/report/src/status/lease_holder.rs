@@ -16,10 +16,12 @@ pub enum LeaseHolder {
     Unknown,
     /// No Lease exists. A drain may run without one if it cannot create one.
     Free,
-    /// A process holds the Lease and renews it.
+    /// A process holds the Lease.
     Held {
         /// The holder, for people.
         by: String,
+        /// Its last renewal, if it should have renewed the Lease since: it may be gone.
+        silent_since: Option<Time>,
     },
     /// The holder is gone.
     Abandoned {
@@ -33,8 +35,10 @@ pub enum LeaseHolder {
 impl LeaseHolder {
     /// Evaluates a Lease that `by` holds for `length` after each renewal.
     pub fn of(by: String, renewed: Option<Time>, length: Duration, is_dead: bool, now: Time) -> Self {
-        // The times in a Lease come from another machine's clock; twice the length tolerates clock skew.
+        // The times in a Lease come from another machine's clock: twice the length tolerates clock skew. Whoever has
+        // watched the Lease for its length knows better, so what may be so is said before.
         let allowed = Duration::from_secs(length.as_secs().saturating_mul(2));
+        let silent_since = renewed.filter(|since| now.since(*since) > length);
         match renewed {
             _ if is_dead => Self::Abandoned {
                 by,
@@ -44,7 +48,7 @@ impl LeaseHolder {
                 by,
                 silent_since: Some(since),
             },
-            _ => Self::Held { by },
+            _ => Self::Held { by, silent_since },
         }
     }
 
@@ -63,7 +67,11 @@ impl LeaseHolder {
     /// The text about a holder that is gone, or may be.
     pub fn text(&self, now: Time) -> Option<String> {
         match self {
-            Self::Unknown | Self::Held { .. } => None,
+            Self::Unknown => None,
+            Self::Held { by, silent_since } => silent_since.map(|since| {
+                let silent = HumanDuration(now.since(since));
+                format!("no sign of {} for {silent}, so it may be gone", one_line(by))
+            }),
             Self::Free => Some("no process holds the node's Lease, so it may be abandoned".to_owned()),
             Self::Abandoned { by, silent_since } => {
                 let why = match silent_since {
@@ -82,7 +90,9 @@ impl LeaseHolder {
         match self {
             Self::Unknown => Value::Null,
             Self::Free => json!({ "state": "free" }),
-            Self::Held { by } => json!({ "state": "held", "holder": by }),
+            Self::Held { by, silent_since } => json!({
+                "state": "held", "holder": by, "silentSince": silent_since.map(rfc3339),
+            }),
             Self::Abandoned { by, silent_since } => json!({
                 "state": "left", "holder": by, "silentSince": silent_since.map(rfc3339),
             }),
@@ -102,9 +112,15 @@ mod tests {
 
     #[test]
     fn a_holder_is_gone_when_it_is_dead_or_silent_for_too_long() {
-        let held = LeaseHolder::Held { by: "me".into() };
-        for renewed in [Some(1_000_000), Some(940_000), Some(2_000_000), None] {
-            assert_eq!(lease_holder(renewed, false), held, "{renewed:?}");
+        let held = |silent_since: Option<u64>| LeaseHolder::Held {
+            by: "me".into(),
+            silent_since: silent_since.map(Time::from_millis),
+        };
+        for renewed in [Some(1_000_000), Some(970_000), Some(2_000_000), None] {
+            assert_eq!(lease_holder(renewed, false), held(None), "{renewed:?}");
+        }
+        for renewed in [969_999, 940_000] {
+            assert_eq!(lease_holder(Some(renewed), false), held(Some(renewed)));
         }
         assert!(lease_holder(Some(939_999), false).is_abandoned());
         assert!(lease_holder(Some(1_000_000), true).is_abandoned());

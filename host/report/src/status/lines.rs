@@ -79,7 +79,7 @@ pub(super) fn head_lines(status: &NodeStatus, now: Time, unlisted: usize) -> Vec
 
 /// The lines about a drain that has left nothing on the node yet.
 fn planning_lines(status: &NodeStatus) -> Vec<String> {
-    let (Some(drain), LeaseHolder::Held { by }) = (status.planning(), &status.lease_holder) else {
+    let (Some(drain), LeaseHolder::Held { by, .. }) = (status.planning(), &status.lease_holder) else {
         return Vec::new();
     };
     let what = match drain.intent {
@@ -98,7 +98,7 @@ fn planning_lines(status: &NodeStatus) -> Vec<String> {
 
 /// The line about another process than the one that has begun the drain.
 fn continuation_line(status: &NodeStatus) -> Option<String> {
-    let (Some(drain), LeaseHolder::Held { by }) = (status.continuation(), &status.lease_holder) else {
+    let (Some(drain), LeaseHolder::Held { by, .. }) = (status.continuation(), &status.lease_holder) else {
         return None;
     };
     let (trigger, name) = (one_line(&drain.trigger), one_line(&drain.name));
@@ -341,6 +341,10 @@ fn is_undone(status: &NodeStatus, mark: &Checkpoint, now: Time) -> bool {
     mark.intent == Intent::Drain && !is_good && status.phase(mark, now) == Phase::Finished
 }
 
+fn is_held(status: &NodeStatus) -> bool {
+    matches!(status.lease_holder, LeaseHolder::Held { .. })
+}
+
 /// The line about the source of the status, and its age.
 fn driver_line(status: &NodeStatus, now: Time) -> Option<String> {
     let view = match (&status.driver, status.current_driver_status(now)) {
@@ -352,8 +356,10 @@ fn driver_line(status: &NodeStatus, now: Time) -> Option<String> {
         }
         (Some(stale), None) => {
             let ago = HumanDuration(now.since(stale.at));
+            let silent = status.lease_holder.text(now).filter(|_| is_held(status));
+            let silent = silent.map(|words| format!(", and {words}")).unwrap_or_default();
             return Some(format!(
-                "  driver     no status for {ago}; showing the API server's state"
+                "  driver     no status for {ago}{silent}; showing the API server's state"
             ));
         }
         (None, None) => {
@@ -373,7 +379,11 @@ fn driver_line(status: &NodeStatus, now: Time) -> Option<String> {
             "  ended      {ago} ago, {}; the pods' reasons are from that moment",
             one_line(ended)
         ),
-        None => format!("  driver     status from {ago} ago{wave}"),
+        None => {
+            let silent = status.lease_holder.text(now).filter(|_| is_held(status));
+            let silent = silent.map(|words| format!("; {words}")).unwrap_or_default();
+            format!("  driver     status from {ago} ago{wave}{silent}")
+        }
     })
 }
 

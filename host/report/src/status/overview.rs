@@ -81,7 +81,14 @@ impl NodeSummary {
             .or_else(|| to_undo(status).map(|left| (NodeState::ToUndo, None, left)))
             .or_else(|| held.as_ref().map(|_| (NodeState::Waiting, None, String::new())))?;
         let left = to_undo(status).filter(|left| *left != why);
+        let behind = matches!(
+            state,
+            NodeState::Draining | NodeState::Abandoned | NodeState::RollingBack
+        )
+        .then(|| behind(status))
+        .flatten();
         let why: Vec<_> = std::iter::once(why)
+            .chain(behind)
             .chain(held)
             .chain(left)
             .filter(|text| !text.is_empty())
@@ -145,7 +152,7 @@ type Found = (NodeState, Option<Time>, String);
 
 /// A drain or uncordon that has not ended.
 fn at_work(status: &NodeStatus, now: Time) -> Option<Found> {
-    if let (Some(drain), LeaseHolder::Held { by }) = (status.planning(), &status.lease_holder) {
+    if let (Some(drain), LeaseHolder::Held { by, .. }) = (status.planning(), &status.lease_holder) {
         let state = match drain.intent {
             Intent::Drain => NodeState::Planning,
             Intent::Uncordon => NodeState::Uncordoning,
@@ -205,6 +212,21 @@ fn waiting(status: &NodeStatus) -> Option<Found> {
     Some((NodeState::Waiting, open.created, why))
 }
 
+/// What begins once the drain that is under way has ended.
+fn behind(status: &NodeStatus) -> Option<String> {
+    let events = status.lifecycle_events.iter();
+    let mut waiting = events.filter(|event| !event.deleting && event.claim == ClaimStatus::Pending);
+    let first = waiting.next()?;
+    Some(match waiting.count() {
+        0 => format!("LifecycleEvent {} begins when that ends", first.name),
+        more => format!(
+            "LifecycleEvent {} and {} begin when that ends",
+            first.name,
+            count(more, "other")
+        ),
+    })
+}
+
 /// How the last drain or uncordon has ended: by its conditions, or by its mark where they may not be written. Conditions
 /// that are older than the mark are another drain's.
 fn ended(status: &NodeStatus, now: Time) -> Option<Found> {
@@ -217,7 +239,18 @@ fn ended(status: &NodeStatus, now: Time) -> Option<Found> {
         it.kind == "DrainInProgress" && it.status == "False" && is_of_mark
     };
     let last = node.conditions.iter().find(is_ours);
-    let (since, message) = last.map_or((None, ""), |last| (last.since, last.message.as_str()));
+    let message = last.map_or("", |last| last.message.as_str());
+    // It was false before an uncordon, which changes only the other one of the pair.
+    let is_same = |it: &&Condition| {
+        let is_of_pair = ["DrainInProgress", "Drained"].contains(&it.kind.as_str());
+        is_of_pair && it.status == "False" && last.is_some_and(|last| last.reason == it.reason)
+    };
+    let since = node
+        .conditions
+        .iter()
+        .filter(is_same)
+        .filter_map(|it| it.since)
+        .max();
     let is_of_today = since.is_some_and(|since| now.since(since) < SHOWN_FOR);
     let held = mark.filter(|mark| node.unschedulable && mark.own_cordon);
     let found = |state, message: &str| Some((state, since, message.to_owned()));

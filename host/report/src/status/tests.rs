@@ -282,7 +282,10 @@ fn a_drain_that_has_left_nothing_on_the_node_is_shown_as_planning_until_it_has()
         status.lease_holder = lease_holder;
         assert_eq!(shown(&status), Value::Null);
     }
-    status.lease_holder = LeaseHolder::Held { by: "me".into() };
+    status.lease_holder = LeaseHolder::Held {
+        by: "me".into(),
+        silent_since: None,
+    };
     assert_eq!(shown(&status), "gpu-3");
     let expected = [
         "  drain      planning for DrainRequest gpu-3 by me; nothing has changed",
@@ -326,7 +329,10 @@ fn an_abandoned_drain_is_not_called_live() {
     // A holder of the Lease may be silent, and without a Lease no process counts as dead.
     for lease_holder in [
         LeaseHolder::Unknown,
-        LeaseHolder::Held { by: "me".into() },
+        LeaseHolder::Held {
+            by: "me".into(),
+            silent_since: None,
+        },
         LeaseHolder::Free,
     ] {
         status.lease_holder = lease_holder;

@@ -67,6 +67,7 @@ fn node(pods: usize, reason: impl Fn(usize) -> Reason) -> NodeStatus {
     }];
     status.lease_holder = LeaseHolder::Held {
         by: "the driver on worker-1".to_owned(),
+        silent_since: None,
     };
     status
 }

@@ -79,6 +79,7 @@ fn every_node() -> Vec<NodeStatus> {
     let mut planning = plain("planning");
     planning.lease_holder = LeaseHolder::Held {
         by: "scupper/scupper-x7d2p".to_owned(),
+        silent_since: None,
     };
     planning.leased_drain = Some(LeasedDrain::of_mark(&mark("DrainRequest", Phase::Planning)));
     let mut waits = plain("waiting");
@@ -91,6 +92,10 @@ fn every_node() -> Vec<NodeStatus> {
         created: Some(ago(12)),
         ..LifecycleEvent::default()
     });
+    let mut behind = node("rolling-back", Phase::RollingBack);
+    let mut next = waits.lifecycle_events.clone();
+    next.extend(next.clone());
+    behind.lifecycle_events = next;
     let mut left = plain("to-undo");
     left.leased_drain = Some(LeasedDrain {
         to_undo: [("slurm".to_owned(), "slurmctld does not answer".to_owned())].into(),
@@ -113,7 +118,7 @@ fn every_node() -> Vec<NodeStatus> {
     let deadline = "drain drain-failed: the deadline passed with 2 pods left";
     vec![
         draining,
-        node("rolling-back", Phase::RollingBack),
+        behind,
         node("uncordoning", Phase::Uncordoning),
         abandoned,
         planning,

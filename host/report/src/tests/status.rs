@@ -51,7 +51,14 @@ fn leases() -> Vec<LeaseHolder> {
     let all = vec![
         LeaseHolder::Unknown,
         LeaseHolder::Free,
-        LeaseHolder::Held { by: by() },
+        LeaseHolder::Held {
+            by: by(),
+            silent_since: None,
+        },
+        LeaseHolder::Held {
+            by: by(),
+            silent_since: Some(ago(40)),
+        },
         left(None),
         left(Some(ago(75))),
     ];
@@ -251,6 +258,7 @@ fn from_driver() -> NodeStatus {
         lifecycle_events: events(),
         lease_holder: LeaseHolder::Held {
             by: "the driver on worker-1".to_owned(),
+            silent_since: None,
         },
         leased_drain: None,
         details: details(),
