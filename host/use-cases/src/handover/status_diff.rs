@@ -1,6 +1,7 @@
 //! What is worth telling of a node between two looks at it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use scupper_api::{ClaimStatus, LifecycleEvent};
 use scupper_engine::{Checkpoint, Node, Phase, PodRef, Reason, Time, Uid};
@@ -12,6 +13,9 @@ use scupper_report::{
 
 /// Conditions that say something of a drain.
 const CONDITIONS: [&str; 2] = ["DrainInProgress", "Drained"];
+
+/// So long after a drain has begun its plan is waited for. A driver may lack the right to publish it.
+const PLAN_SOON: Duration = Duration::from_secs(3);
 
 /// What was reported of a node.
 #[derive(Default)]
@@ -269,6 +273,12 @@ impl StatusDiff {
     }
 
     fn of_waits(&mut self, status: &NodeStatus, now: Time) -> Vec<FollowEvent> {
+        let mark = status.node.checkpoint.as_ref();
+        let is_new = mark.is_some_and(|mark| now.since(mark.started) < PLAN_SOON);
+        // The status with the plan comes a moment later, and is read first.
+        if self.plan.is_none() && is_new {
+            return Vec::new();
+        }
         let mut new = Vec::new();
         let mut waits = BTreeMap::new();
         for (pod, reason) in status.blocked_pods(now) {

@@ -1,6 +1,6 @@
 //! A followed drain reports each thing once, and nothing of another drain.
 
-use scupper_engine::{HookPhase, SavedHook, Subject, WaitingOn};
+use scupper_engine::{Deletion, HookPhase, Pod, SavedHook, Subject, WaitingOn};
 
 use super::*;
 use scupper_report::{FollowOutput, ForceStatus, Format, fixture, status_from_text};
@@ -207,6 +207,30 @@ fn pods_that_wait_for_the_same_are_counted_from_the_fourth_on() {
     let seen = StatusDiff::default().observe(&event(), &now, NOW);
     let objects = seen.iter().flat_map(|seen| story.lines(Format::Json, NOW, seen));
     assert_eq!(objects.filter(|line| line.contains("podWaits")).count(), 5);
+}
+
+/// The status has the plan, and comes a moment later than the cordon. A driver may not be able to publish it.
+#[test]
+fn what_pods_wait_for_is_reported_after_the_plan() {
+    for (began, is_reported) in [(999_000, false), (990_000, true)] {
+        let mut mark = mark("id");
+        mark.started = Time::from_millis(began);
+        let mut now = status(mark, None);
+        let long_ago = Deletion {
+            at: Time::from_millis(1),
+            grace_seconds: 1,
+        };
+        now.pods = vec![Pod {
+            deletion: Some(long_ago),
+            ..fixture::running("a")
+        }];
+        let reported = reported(&mut StatusDiff::default(), &now);
+        assert_eq!(
+            reported.iter().any(|line| line.starts_with("waits ")),
+            is_reported,
+            "{reported:?}"
+        );
+    }
 }
 
 #[test]
