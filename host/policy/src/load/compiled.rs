@@ -10,11 +10,15 @@ use scupper_policy_compile::{
     write_shipped,
 };
 use scupper_policy_spec::PolicySpec;
+use tokio::time::timeout;
 use wasmtime::component::Component;
 
 use super::blocking;
 use super::error::LoadFault;
 use crate::Runtime;
+
+/// After so long it is said that a policy is being compiled.
+const SLOW: Duration = Duration::from_secs(2);
 
 /// A component that was scanned and compiled but not called yet.
 pub(crate) struct Compiled {
@@ -128,10 +132,8 @@ async fn compiled(runtime: &Runtime, spec: &PolicySpec, wasm: &WasmFile) -> Resu
         key: &key,
         pod,
     });
-    let native = runtime
-        .compiler
-        .compile(wasm, (spec.wasi, Processor::This), mark)
-        .await?;
+    let compiling = runtime.compiler.compile(wasm, (spec.wasi, Processor::This), mark);
+    let native = said_if_slow(spec, wasm, compiling).await?;
     let engine = runtime.engine.clone();
     blocking(move || {
         let component = loaded(&engine, &native)?;
@@ -139,6 +141,22 @@ async fn compiled(runtime: &Runtime, spec: &PolicySpec, wasm: &WasmFile) -> Resu
         Ok(component)
     })
     .await
+}
+
+/// One of an interpreted language takes a minute of two cores, in which nothing else would be seen.
+async fn said_if_slow<T>(spec: &PolicySpec, wasm: &WasmFile, compiling: impl Future<Output = T>) -> T {
+    tokio::pin!(compiling);
+    if let Ok(compiled) = timeout(SLOW, &mut compiling).await {
+        return compiled;
+    }
+    tracing::info!(
+        target: "scupper::policy",
+        "policy {}: compiling {} ({} MiB), once for each version of it",
+        spec.name,
+        spec.file.display(),
+        wasm.length().div_ceil(1 << 20)
+    );
+    compiling.await
 }
 
 fn kept(
