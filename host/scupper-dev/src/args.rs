@@ -46,6 +46,10 @@ pub(crate) enum Command {
     /// Drain a node of a simulated cluster; needs no Kubernetes
     #[command(after_help = DEMO_EXAMPLES)]
     Demo(DemoArgs),
+    /// Print the versions of the program and of the interfaces that it speaks
+    // As `scupper version`.
+    #[command(hide = true)]
+    Version,
     /// Compile one policy from standard input to standard output
     #[command(hide = true)]
     CompilePolicy(CompileArgs),
@@ -57,7 +61,7 @@ impl Command {
         match self {
             Self::Demo(_) | Self::Replay(_) => true,
             Self::Policy(command) => command.is_quiet(),
-            Self::CompilePolicy(_) => false,
+            Self::Version | Self::CompilePolicy(_) => false,
         }
     }
 }

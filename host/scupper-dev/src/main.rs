@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory as _, Parser as _};
-use scupper::{DEFAULT_LOG, Exit, Output, completion_answered, no_yaml, run_process};
+use scupper::{DEFAULT_LOG, Exit, Output, completion_answered, no_yaml, run_process, version};
 
 use args::{Args, Command};
 
@@ -40,6 +40,7 @@ fn main() -> ExitCode {
             Command::Policy(command) => policy::run(command, output.format()).await,
             Command::Replay(args) => replay::run(args, output.format()).await,
             Command::Demo(demo) => demo::run(demo, output.format(), screen).await,
+            Command::Version => version(output),
             Command::CompilePolicy(_) => Exit::Bug.into(),
         },
     )

@@ -43,3 +43,4 @@ pub use output::{
 pub use process::run_process;
 pub use recordings::{ReplayArgs, waits_in_words};
 pub use scupper_use_cases::{Planned, PlannedTrigger};
+pub use version::run as version;

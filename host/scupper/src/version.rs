@@ -18,7 +18,7 @@ const COMMIT: &str = env!("SCUPPER_COMMIT");
 const IMAGE: &str = "SCUPPER_IMAGE";
 
 /// Prints the versions of the program and of the interfaces that it speaks.
-pub(super) fn run(output: Output) -> ExitCode {
+pub fn run(output: Output) -> ExitCode {
     let versions = versions(COMMIT, std::env::var(IMAGE).ok().as_deref());
     print(&match output.format() {
         Format::Human => for_people(&versions),
