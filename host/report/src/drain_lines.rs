@@ -42,6 +42,8 @@ pub struct DrainLines {
     cordon: Option<CordonLeft>,
     /// A plan exists, so the counts of pods are meaningful.
     planned: bool,
+    /// It continues the drain of another process, whose requests it does not know.
+    is_resumed: bool,
     /// What is deleted shortly before the deadline.
     force: Option<String>,
     /// The plan as it was last printed.
@@ -79,6 +81,7 @@ impl DrainLines {
             has_policies: !request.policies.is_empty(),
             cordon: None,
             planned: false,
+            is_resumed: false,
             force: force_ahead_text(request),
             reported_plan: Vec::new(),
             pods: BTreeMap::new(),
@@ -154,6 +157,7 @@ impl DrainLines {
     /// It continues a drain that had cordoned the node.
     pub(super) const fn resume(&mut self, mark: &Checkpoint) {
         if mark.phase.needs_cordon() {
+            self.is_resumed = true;
             self.cordon = Some(if mark.own_cordon {
                 CordonLeft::Ours
             } else {
@@ -364,7 +368,7 @@ impl DrainLines {
         let counted = self.planned || summary.totals.gone + summary.kept + summary.remaining > 0;
         if self.intent == Intent::Drain && (counted || outcome.is_success()) {
             let text = format!(
-                "{} in {}, {} kept, {} remaining; {}, {} of them refused by a disruption budget{}",
+                "{} in {}, {} kept, {} remaining; {}{}, {} of them refused by a disruption budget{}",
                 gone_text(summary),
                 count(summary.totals.waves as usize, "wave"),
                 summary.kept,
@@ -373,6 +377,7 @@ impl DrainLines {
                     summary.totals.evictions.saturating_sub(summary.totals.deletions) as usize,
                     "eviction request"
                 ),
+                if self.is_resumed { " by this process" } else { "" },
                 summary.totals.budget_refusals,
                 deletions_text(summary),
             );
