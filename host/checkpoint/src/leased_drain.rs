@@ -87,7 +87,8 @@ impl LeasedDrain {
         })
     }
 
-    pub(super) fn to_json(&self) -> Value {
+    /// For programs.
+    pub fn to_json(&self) -> Value {
         json!({
             "id": self.id, "name": self.name, "trigger": self.trigger,
             "uncordons": self.intent == Intent::Uncordon,
@@ -110,15 +111,22 @@ fn to_undo_of(value: Option<&Value>) -> ToUndo {
 
 #[cfg(test)]
 mod tests {
+    use scupper_engine::Settings;
+
     use super::*;
-    use crate::fixture;
 
     #[test]
     fn a_written_drain_survives_a_round_trip_and_other_texts_are_none() {
         for intent in [Intent::Drain, Intent::Uncordon] {
             let request = Request {
+                id: "id".to_owned(),
+                name: "drain-worker-1".to_owned(),
+                trigger: "command".to_owned(),
                 intent,
-                ..fixture::request()
+                node: "worker-1".to_owned(),
+                deadline: None,
+                settings: Settings::default(),
+                policies: Vec::new(),
             };
             let mut drain = LeasedDrain::of(&request);
             assert_eq!(LeasedDrain::from_text(&drain.to_text()), Some(drain.clone()));

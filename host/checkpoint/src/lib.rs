@@ -1,12 +1,14 @@
-//! The checkpoint's wire format: compact JSON in one annotation of the node.
+//! Where a drain stands, as text: [`LeasedDrain`] in the node's Lease, and the checkpoint, compact JSON in one annotation
+//! of the node.
 //!
-//! Its size is bounded by its content: 500 pods with finished hooks take 11 KiB. A reader ignores unknown fields, and
-//! rejects unknown versions. It must not know how the annotation is read and written.
+//! The checkpoint's size is bounded by its content: 500 pods with finished hooks take 11 KiB. A reader ignores unknown fields, and
+//! rejects unknown versions. It must not know how the two are read and written.
 #![deny(missing_docs)]
 
 mod begun;
 #[cfg(test)]
 mod error_texts;
+mod leased_drain;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use self::begun::WireBegun;
+pub use self::leased_drain::LeasedDrain;
 
 /// The version that this build writes and reads.
 const VERSION: u32 = 1;

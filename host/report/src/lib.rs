@@ -34,6 +34,8 @@ mod tones;
 mod undo;
 mod waits;
 
+pub use scupper_checkpoint::LeasedDrain;
+
 pub use blocked_condition::BlockedCondition;
 pub use condition_cleanup::{conditions_of_abandoned, conditions_of_uncordoned, conditions_with_sequel};
 pub use conditions::{
@@ -61,8 +63,8 @@ pub use policy_message::{PolicyMessage, policy_event_note};
 pub use pre_flight::{FINDING_EVENT, finding_events, finding_lines, finding_text, findings_to_json};
 pub use readiness::not_ready;
 pub use status::{
-    LeaseHolder, LeasedDrain, NodeStatus, NodeSummary, StatusDetails, overview_lines, release_text,
-    status_lines, status_table, status_to_json, unreleased_text,
+    LeaseHolder, NodeStatus, NodeSummary, StatusDetails, overview_lines, release_text, status_lines,
+    status_table, status_to_json, unreleased_text,
 };
 pub use surge::{surge_lines, surge_texts};
 pub use tones::tone_of;

@@ -5,7 +5,6 @@ mod advice;
 mod budgets;
 mod json;
 mod lease_holder;
-mod leased_drain;
 mod lines;
 mod lookups;
 mod overview;
@@ -17,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use scupper_api::{ClaimStatus, LifecycleEvent, Workload};
+use scupper_checkpoint::LeasedDrain;
 use scupper_engine::{Budget, Checkpoint, Controller, Node, Phase, Pod, PodRef, Reason, Subject, Time, Uid};
 
 use super::drain_status::{DrainStatus, HookStatus, PodStatus, open_hooks, subject_text};
@@ -28,7 +28,6 @@ pub use advice::{release_text, unreleased_text};
 pub(super) use budgets::same_reason_key;
 pub use json::status_to_json;
 pub use lease_holder::LeaseHolder;
-pub use leased_drain::LeasedDrain;
 pub use lines::status_lines;
 pub(super) use lines::{UNDONE, phase_words};
 pub use lookups::StatusDetails;

@@ -4,7 +4,7 @@
 use scupper_engine::{Node, Outcome, Request, Summary, ToUndo, Trigger};
 
 use super::messages::one_line;
-use super::status::LeasedDrain;
+use scupper_checkpoint::LeasedDrain;
 
 /// Why, if the policy has not said it.
 const UNCORDONED: &str = "the node was uncordoned without Scupper";

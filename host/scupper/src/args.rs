@@ -331,6 +331,13 @@ pub struct PolicyArgs {
     pub state_dir: Option<PathBuf>,
 }
 
+impl PolicyArgs {
+    /// Some are named, by a file or by flags.
+    pub(crate) const fn loads_any(&self) -> bool {
+        self.config.is_some() || !self.policies.is_empty()
+    }
+}
+
 /// `scupper kubelet-plugin`
 #[derive(Debug, clap::Args)]
 pub struct PluginArgs {

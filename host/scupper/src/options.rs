@@ -171,7 +171,11 @@ pub(super) fn policies(
     } = configuration.unwrap_or_default();
     let options = PoliciesOptions {
         policies: match args.config {
-            Some(_) => policies,
+            Some(_) if mode == ConfigMode::Watched => policies,
+            Some(ref file) => policies
+                .into_iter()
+                .map(|policy| in_reach(problems, policy, file))
+                .collect(),
             None => from_flags(problems, args),
         },
         cache: args.policy_cache.clone(),
@@ -182,6 +186,30 @@ pub(super) fn policies(
         ..PoliciesOptions::default()
     };
     (options, drain, drain_requests)
+}
+
+/// A driver's configuration names files of its image. In a terminal those that lie beside the configuration take their places.
+fn in_reach(problems: &mut Problems, policy: PolicySpec, config: &Path) -> PolicySpec {
+    let is_absent = policy.file.is_absolute() && policy.file.try_exists().is_ok_and(|there| !there);
+    let Some(name) = policy.file.file_name().filter(|_| is_absent) else {
+        return policy;
+    };
+    let beside = config.with_file_name(name);
+    if !beside.is_file() {
+        problems.0.push(format!(
+            "--config {}: policy {}: there is neither {} nor {}: copy the policy to one of these places, from the driver's image or \
+             from policies/ of a release",
+            config.display(),
+            policy.name,
+            policy.file.display(),
+            beside.display()
+        ));
+        return policy;
+    }
+    PolicySpec {
+        file: beside,
+        ..policy
+    }
 }
 
 fn from_flags(problems: &mut Problems, args: &PolicyArgs) -> Vec<PolicySpec> {

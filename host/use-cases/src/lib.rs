@@ -24,7 +24,7 @@ pub use error::CommandError;
 pub use handover::HandOverError;
 pub use handover::{
     CancelEnd, CancelOptions, Cancelled, HandOverEnd, HandOverOptions, HandOverResults, cancel,
-    run as hand_over,
+    run as hand_over, with_drivers,
 };
 pub use plan::{DrainRequestToPlan, HandedOver, PlanOptions, PlanTarget, plan, plan_with_room};
 pub use plan::{Planned, PlannedTrigger};

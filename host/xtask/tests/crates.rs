@@ -72,6 +72,7 @@ const ARROWS: [(&str, &[&str]); 33] = [
         "scupper-report",
         &[
             "scupper-api",
+            "scupper-checkpoint",
             "scupper-common",
             "scupper-engine",
             "scupper-pre-flight",

@@ -63,6 +63,7 @@ pub(crate) async fn drain(args: &DrainNodesArgs, output: Output, screen: &Arc<Sc
         cluster: &args.cluster,
         hand_over: &args.hand_over,
         is_local,
+        leaves_policies_out: args.hand_over.local && !args.take_over && !args.policies.loads_any(),
         draining,
         parallel: usize::from(args.parallel.get()),
         cordon_first: args.cordon_first,
@@ -95,6 +96,7 @@ pub(crate) async fn uncordon(args: &UncordonArgs, format: Format, screen: &Arc<S
         cluster: &args.cluster,
         hand_over: &args.hand_over,
         is_local: args.hand_over.local || args.take_over || args.force,
+        leaves_policies_out: false,
         parallel: 1,
         cordon_first: false,
         take_over: args.take_over,
@@ -117,6 +119,8 @@ struct NodesJob<'a> {
     hand_over: &'a HandOverArgs,
     /// No driver is asked.
     is_local: bool,
+    /// A new drain, without the policies that a driver may have.
+    leaves_policies_out: bool,
     parallel: usize,
     cordon_first: bool,
     take_over: bool,
@@ -174,6 +178,12 @@ impl NodesJob<'_> {
             if let Some(code) = handover::hand_over(&options, signals, format, shown).await {
                 return Ok(code);
             }
+        }
+        if self.leaves_policies_out {
+            let driver = &self.hand_over.driver_name;
+            let nodes =
+                scupper_use_cases::with_drivers(&self.cluster.connection(), driver, &self.nodes).await;
+            plan::inform_of_drivers_left_out(&nodes);
         }
         let traces = traces_from_env()?;
         Ok(run(self.local(traces, format, shown), signals, format, shown).await)

@@ -161,6 +161,17 @@ pub(crate) fn inform_of_drivers(plans: &[Planned]) {
     }
 }
 
+/// That these drivers are not asked, so their policies have no part.
+pub(super) fn inform_of_drivers_left_out(nodes: &[String]) {
+    if !nodes.is_empty() {
+        inform(&format!(
+            "a driver would drain {} with the policies of its own configuration; with --local they are left out: the waves are those of \
+             kubectl drain, and no hook runs. To follow them all the same: --config scupper.yaml (the driver's)",
+            named(nodes.iter().map(String::as_str), NAMED_NODES)
+        ));
+    }
+}
+
 /// A plan as text: what becomes of the pods, and why the drain would not begin.
 pub fn plan_for_people(planned: &Planned, list: PodList) -> String {
     let node = planned_node(planned);
@@ -198,9 +209,11 @@ fn with_flags_lines(planned: &Planned, list: PodList) -> Vec<String> {
     let Some((flags, rest)) = &planned.with_flags else {
         return Vec::new();
     };
-    let flags = match planned.asked_by.is_as_driver {
-        true => format!("{} in the driver's configuration", flags.join(" and ")),
-        false => flags.join(" "),
+    let asked_by = &planned.asked_by;
+    let flags = match (asked_by.is_as_driver, asked_by.is_handed_over) {
+        (true, _) => format!("{} in the driver's configuration", flags.join(" and ")),
+        (false, true) => format!("{}, if the driver's configuration allows that,", flags.join(" ")),
+        (false, false) => flags.join(" "),
     };
     match &rest.result {
         Ok(plan) => {

@@ -98,6 +98,17 @@ fn pods_of_daemonsets_need_no_flag_where_the_driver_keeps_them() {
     }
 }
 
+/// They may be why the node has a driver at all.
+const LEFT_OUT: &str = "a driver would drain worker-1 with the policies of its own configuration; with --local they are left out";
+
+#[test]
+fn a_local_drain_leaves_no_policies_out_where_no_driver_is() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("web", "worker-1"));
+    let run = rig.run(&["drain", "worker-1", "--local"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{run:#?}");
+}
+
 /// The driver's own configuration says `force: false`; the right to create a LifecycleEvent does not change it.
 #[test]
 fn a_flag_that_overrides_the_operator_is_refused_and_nothing_changes() {
@@ -117,6 +128,9 @@ fn a_flag_that_overrides_the_operator_is_refused_and_nothing_changes() {
         assert!(!run.stdout.contains("--delete-emptydir-data,"), "{run:#?}");
         assert_eq!(rig.pods(), ["bare"]);
         assert!(!rig.is_cordoned("worker-1"));
+        let run = rig.run(&asks("plan", &[]));
+        let words = "With --delete-emptydir-data --force, if the driver's configuration allows that, it would go like this:";
+        assert!(run.stdout.contains(words), "{run:#?}");
         let run = rig.run(&asks("drain", &["--force", "--delete-emptydir-data", "--local"]));
         assert_eq!(run.code, Some(0), "{run:#?}");
     }
@@ -197,6 +211,7 @@ fn a_flag_that_only_a_local_drain_obeys_is_named() {
     let run = rig.run(&asks("drain", &["--disable-eviction", "--local"]));
     assert_eq!(run.code, Some(0), "{run:#?}");
     assert_eq!(rig.mark("worker-1").unwrap()["by"], "command");
+    assert!(run.stderr.contains(LEFT_OUT), "{run:#?}");
 }
 
 #[test]

@@ -30,6 +30,29 @@ policies:
     file.to_str().unwrap().to_owned()
 }
 
+/// The file is a driver's, and names policies in its image.
+#[test]
+fn a_policy_of_the_drivers_image_is_taken_from_beside_the_configuration() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("web", "worker-1"));
+    let file = config(&rig, "");
+    let here = guest("surrounded");
+    let text = fs::read_to_string(&file).unwrap();
+    let of_image = "/usr/share/scupper/policies/of-a-test.wasm";
+    fs::write(&file, text.replace(here.to_str().unwrap(), of_image)).unwrap();
+    let run = rig.run(&["plan", "worker-1", "--config", &file]);
+    assert_eq!(run.code, Some(3), "{run:#?}");
+    let beside = rig.dir.path().join("of-a-test.wasm");
+    let words = format!(
+        "policy slurm: there is neither {of_image} nor {}: ",
+        beside.display()
+    );
+    assert!(run.stderr.contains(&words), "{run:#?}");
+    fs::copy(here, beside).unwrap();
+    let run = rig.run(&["plan", "worker-1", "--config", &file]);
+    assert_eq!(run.code, Some(0), "{run:#?}");
+}
+
 fn kubectl_uncordon(rig: &Rig) {
     let edit = |node: &mut Value| node["spec"]["unschedulable"] = json!(false);
     rig.inside(|| rig.api.store().edit("nodes", "", "worker-1", edit))

@@ -6,17 +6,18 @@ use std::time::Duration;
 use futures::{StreamExt as _, stream};
 use scupper_api::{ClaimStatus, LifecycleEvent, LifecycleTransition, TransitionNodes};
 use scupper_engine::Intent;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::follower::{FollowedEvent, Follower};
 use super::{HandOverEnd, HandOverError, HandOverOptions};
 use crate::{CommandError, REFUSAL_PATIENCE, driver_pods, status};
-use scupper_cluster::{Cluster, ConnectOptions, NewLifecycleEvent};
+use scupper_cluster::{Cluster, ConnectOptions, Connection, NewLifecycleEvent};
 use scupper_config::flags_without_effect;
 use scupper_driver::{
-    CordonsAhead, DrainingProcess, DriverError, LocalError, NodeOccupancy, OccupancyOverrides,
-    draining_process, has_foreign_cordon, keeping_cordon, resolve_or_recall, would_begin_at_drivers,
+    CordonsAhead, DrainingProcess, DriverError, LocalError, NodeOccupancy, NodeSelection, OccupancyOverrides,
+    draining_process, has_foreign_cordon, keeping_cordon, resolve_nodes, resolve_or_recall,
+    would_begin_at_drivers,
 };
 use scupper_lease::LeaseReader;
 use scupper_report::FollowEvent;
@@ -24,6 +25,8 @@ use scupper_report::FollowEvent;
 /// How often, and for how many times, an event is looked at that a driver should release.
 const LOOK: Duration = Duration::from_secs(1);
 const RELEASE_LOOKS: u32 = 5;
+/// A drain that asks no driver waits no longer to find out whether there is one.
+const DRIVERS_KNOWN_IN: Duration = Duration::from_secs(2);
 
 /// The result of each node; `None`: the command was stopped before it began.
 pub type HandOverResults = Vec<(String, Result<Option<HandOverEnd>, CommandError>)>;
@@ -112,6 +115,32 @@ async fn check_none_installed(
             is_ready: pod.ready,
             pod: Box::new(pod.id),
         }),
+    }
+}
+
+/// The nodes that would be handed over to a driver, as far as that is known soon: a drain from here leaves its policies out.
+pub async fn with_drivers(connection: &Connection, driver: &str, nodes: &NodeSelection) -> Vec<String> {
+    let connect = ConnectOptions {
+        connection: connection.clone(),
+        refusal_patience: REFUSAL_PATIENCE,
+        ..ConnectOptions::default()
+    };
+    let found = async {
+        let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
+        let Some((cluster, offered)) = offered(cluster, driver, Intent::Drain).await? else {
+            return Ok(Vec::new());
+        };
+        let mut names = resolve_nodes(&cluster, nodes).await?;
+        names.retain(|name| offered_for(&offered, name).is_some());
+        Ok::<_, CommandError>(names)
+    };
+    match timeout(DRIVERS_KNOWN_IN, found).await {
+        Ok(Ok(names)) => names,
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "whether drivers are there is not known");
+            Vec::new()
+        }
+        Err(_elapsed) => Vec::new(),
     }
 }
 

@@ -14,7 +14,7 @@ mod status_diff;
 mod unreported_end;
 
 pub use cancel::{CancelEnd, Cancelled, cancel};
-pub use create::{HandOverResults, run};
+pub use create::{HandOverResults, run, with_drivers};
 pub(super) use create::{offered, offered_for};
 pub use error::HandOverError;
 pub use options::{CancelOptions, HandOverOptions};
