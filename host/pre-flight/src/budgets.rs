@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::arithmetic::{PossiblePods, opening, replicas_change};
-use crate::{Certainty, Concern, Finding, Input};
+use crate::{Certainty, Concern, Finding, Input, in_doubt};
 use scupper_engine::{Amount, Budget, BudgetLimit, GoverningBudget, Pod, UnhealthyPods};
 
 /// Budgets that allow no eviction even when all their pods are healthy.
@@ -33,9 +33,13 @@ pub(super) fn closed(input: &Input<'_>, findings: &mut Vec<Finding>) {
         let is_certain = |pod: &&Pod| is_closed && !spares_unready && input.runs_until_evicted(pod);
         let (certain, likely): (Vec<_>, Vec<_>) = pods.into_iter().partition(is_certain);
         for (certainty, pods) in [(Certainty::Certain, certain), (Certainty::Likely, likely)] {
-            if !pods.is_empty() {
-                findings.push(of_closed(budget, limit, possible.as_ref(), (certainty, &pods)));
+            if pods.is_empty() {
+                continue;
             }
+            let mut finding = of_closed(budget, limit, possible.as_ref(), (certainty, &pods));
+            let doubt = input.in_doubt(&pods).filter(|_| !spares_unready);
+            finding.reason.extend(doubt.map(in_doubt));
+            findings.push(finding);
         }
     }
 }
@@ -160,12 +164,13 @@ pub(super) fn several(input: &Input<'_>, findings: &mut Vec<Finding>) {
         held.entry((certainty, names)).or_default().push(pod);
     }
     for ((certainty, budgets), pods) in held {
+        let doubt = input.in_doubt(&pods).map(in_doubt).unwrap_or_default();
         findings.push(Finding {
             certainty,
             concern: Concern::SeveralBudgets,
             pods: pods.iter().map(|pod| pod.id.clone()).collect(),
             reason: format!(
-                "{} budgets select the pod ({}), and the API server refuses evictions under more than one",
+                "{} budgets select the pod ({}), and the API server refuses evictions under more than one{doubt}",
                 budgets.len(),
                 budgets.join(", ")
             ),

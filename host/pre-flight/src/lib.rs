@@ -123,7 +123,6 @@ pub fn examine(input: &Input<'_>) -> Vec<Finding> {
     pods::examine(input, &mut findings);
     local_data::examine(input, &mut findings);
     likely_if_forced(input, &mut findings);
-    say_what_is_unread(input, &mut findings);
     findings.sort_by_key(|finding| (finding.certainty, finding.concern));
     findings
 }
@@ -158,20 +157,6 @@ fn likely_if_forced(input: &Input<'_>, findings: &mut Vec<Finding>) {
     }
     findings.append(&mut forced);
     findings.retain(|finding| !finding.pods.is_empty());
-}
-
-/// A finding that the workloads of a namespace could make certain says that they were not read.
-fn say_what_is_unread(input: &Input<'_>, findings: &mut [Finding]) {
-    for finding in findings {
-        let is_of_budgets = matches!(finding.concern, Concern::ClosedBudget | Concern::SeveralBudgets);
-        let mut namespaces = finding.pods.iter().map(|pod| &pod.namespace);
-        let unread = namespaces.find(|name| !input.namespaces.contains_key(*name));
-        if let Some(namespace) = unread.filter(|_| is_of_budgets) {
-            finding.reason.push_str(&format!(
-                " (not certain: the workloads of namespace {namespace} were not read)"
-            ));
-        }
-    }
 }
 
 /// The namespaces whose state decides whether pods are certain to stay. None if budgets let all pods go by and by.
@@ -221,11 +206,27 @@ impl<'a> Input<'a> {
         self.namespaces.get(&pod.id.namespace)
     }
 
+    /// The namespace of these pods, if it was not read and could show that nothing but their eviction ends them.
+    fn in_doubt<'p>(&self, pods: &[&'p Pod]) -> Option<&'p str> {
+        let could_run = |pod: &&&Pod| {
+            pod.phase == PodPhase::Running && pod.deletion.is_none() && pod.controller.is_some()
+        };
+        let pod = pods.iter().find(could_run)?;
+        self.namespace(pod).is_none().then_some(pod.id.namespace.as_str())
+    }
+
     /// Nothing but its eviction ends this pod: it runs, and its workload neither finishes nor removes it.
     fn runs_until_evicted(&self, pod: &Pod) -> bool {
         let is_kept = |state: &NamespaceState| !state.terminating && state.keeps(pod);
         pod.phase == PodPhase::Running && pod.deletion.is_none() && self.namespace(pod).is_some_and(is_kept)
     }
+}
+
+/// What follows the reason of a finding whose certainty is not known.
+fn in_doubt(namespace: &str) -> String {
+    format!(
+        " (whether that is certain is not known: the workloads of namespace {namespace} could not be read)"
+    )
 }
 
 impl fmt::Display for Certainty {

@@ -42,7 +42,7 @@ pub struct DrainLines {
     cordon: Option<CordonLeft>,
     /// A plan exists, so the counts of pods are meaningful.
     planned: bool,
-    /// It continues the drain of another process, whose requests it does not know.
+    /// It continues the drain of another process, of whose requests only those before its last checkpoint are counted.
     is_resumed: bool,
     /// What is deleted shortly before the deadline.
     force: Option<String>,
@@ -373,11 +373,11 @@ impl DrainLines {
                 count(summary.totals.waves as usize, "wave"),
                 summary.kept,
                 summary.remaining,
+                if self.is_resumed { "at least " } else { "" },
                 count(
                     summary.totals.evictions.saturating_sub(summary.totals.deletions) as usize,
                     "eviction request"
                 ),
-                if self.is_resumed { " by this process" } else { "" },
                 summary.totals.budget_refusals,
                 deletions_text(summary),
             );

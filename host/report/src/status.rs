@@ -171,6 +171,19 @@ impl NodeStatus {
         event.deleting && event.claim == ClaimStatus::Claimed && self.is_over() && self.planning().is_none()
     }
 
+    /// What is to be said of the process that holds the Lease, or held it. A status that it has published since its last
+    /// renewal shows that it works.
+    pub(super) fn holder_text(&self, now: Time) -> Option<String> {
+        let published = self.driver.as_ref().map(|view| view.at);
+        match self.lease_holder {
+            LeaseHolder::Held {
+                silent_since: Some(since),
+                ..
+            } if published.is_some_and(|at| at > since) => None,
+            _ => self.lease_holder.text(now),
+        }
+    }
+
     /// Whether the drain of this node has ended.
     fn is_over(&self) -> bool {
         let mark = self.node.checkpoint.as_ref();

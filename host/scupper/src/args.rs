@@ -332,7 +332,7 @@ pub struct PolicyArgs {
 }
 
 impl PolicyArgs {
-    /// Some are named, by a file or by flags.
+    /// Whether a file or flags name any policy.
     pub(crate) const fn loads_any(&self) -> bool {
         self.config.is_some() || !self.policies.is_empty()
     }

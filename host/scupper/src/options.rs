@@ -15,6 +15,8 @@ use scupper_policy_spec::{PolicySpec, check_policy_name};
 use scupper_traces::{TraceSettings, trace_settings};
 use scupper_triggers::slm::Claimant;
 
+use crate::output::inform;
+
 use super::args::{Claim, EvictAs, PluginArgs, PolicyArgs, ScopeArg};
 
 /// What is wrong with the command line's values.
@@ -188,17 +190,23 @@ pub(super) fn policies(
     (options, drain, drain_requests)
 }
 
-/// A driver's configuration names files of its image. In a terminal those that lie beside the configuration take their places.
+/// A driver's configuration names files of its image. For one command, a file of the same name beside the configuration takes
+/// the place of one that is not here.
 fn in_reach(problems: &mut Problems, policy: PolicySpec, config: &Path) -> PolicySpec {
-    let is_absent = policy.file.is_absolute() && policy.file.try_exists().is_ok_and(|there| !there);
+    // A relative path has been joined to the folder of the file.
+    let is_of_image = policy.file.is_absolute()
+        && config
+            .parent()
+            .is_none_or(|dir| dir == Path::new("") || !policy.file.starts_with(dir));
+    let is_absent = is_of_image && policy.file.try_exists().is_ok_and(|there| !there);
     let Some(name) = policy.file.file_name().filter(|_| is_absent) else {
         return policy;
     };
     let beside = config.with_file_name(name);
     if !beside.is_file() {
         problems.0.push(format!(
-            "--config {}: policy {}: there is neither {} nor {}: copy the policy to one of these places, from the driver's image or \
-             from policies/ of a release",
+            "--config {}: policy {}: neither {} nor {} exists; copy it to the latter from the driver's image or from policies/ of a \
+             release",
             config.display(),
             policy.name,
             policy.file.display(),
@@ -206,6 +214,12 @@ fn in_reach(problems: &mut Problems, policy: PolicySpec, config: &Path) -> Polic
         ));
         return policy;
     }
+    inform(&format!(
+        "policy {}: {} is loaded in place of {}, which does not exist",
+        policy.name,
+        beside.display(),
+        policy.file.display()
+    ));
     PolicySpec {
         file: beside,
         ..policy

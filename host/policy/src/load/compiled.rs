@@ -17,7 +17,7 @@ use super::blocking;
 use super::error::LoadFault;
 use crate::Runtime;
 
-/// After so long it is said that a policy is being compiled.
+/// A compilation that takes longer is logged.
 const SLOW: Duration = Duration::from_secs(2);
 
 /// A component that was scanned and compiled but not called yet.
@@ -143,7 +143,7 @@ async fn compiled(runtime: &Runtime, spec: &PolicySpec, wasm: &WasmFile) -> Resu
     .await
 }
 
-/// One of an interpreted language takes a minute of two cores, in which nothing else would be seen.
+/// A policy of an interpreted language takes a minute of two cores, in which the command would seem to hang.
 async fn said_if_slow<T>(spec: &PolicySpec, wasm: &WasmFile, compiling: impl Future<Output = T>) -> T {
     tokio::pin!(compiling);
     if let Ok(compiled) = timeout(SLOW, &mut compiling).await {
@@ -151,7 +151,7 @@ async fn said_if_slow<T>(spec: &PolicySpec, wasm: &WasmFile, compiling: impl Fut
     }
     tracing::info!(
         target: "scupper::policy",
-        "policy {}: compiling {} ({} MiB), once for each version of it",
+        "policy {}: compiling {} ({} MiB), which can take a minute",
         spec.name,
         spec.file.display(),
         wasm.length().div_ceil(1 << 20)

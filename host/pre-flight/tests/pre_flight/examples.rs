@@ -289,7 +289,7 @@ fn pods_under_two_budgets() {
     scene.owners = None;
     assert_eq!(scene.brief(), [(Certainty::Likely, Concern::SeveralBudgets, 2)]);
     let reason = scene.findings().remove(0).reason;
-    let why = " (not certain: the workloads of namespace shop were not read)";
+    let why = " (whether that is certain is not known: the workloads of namespace shop could not be read)";
     assert!(reason.ends_with(why), "{reason}");
 }
 

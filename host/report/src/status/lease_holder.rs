@@ -20,7 +20,7 @@ pub enum LeaseHolder {
     Held {
         /// The holder, for people.
         by: String,
-        /// Its last renewal, if it should have renewed the Lease since: it may be gone.
+        /// The last renewal, if the Lease has expired: the holder may be gone. `None`: it has not, or that is not known.
         silent_since: Option<Time>,
     },
     /// The holder is gone.
@@ -35,8 +35,8 @@ pub enum LeaseHolder {
 impl LeaseHolder {
     /// Evaluates a Lease that `by` holds for `length` after each renewal.
     pub fn of(by: String, renewed: Option<Time>, length: Duration, is_dead: bool, now: Time) -> Self {
-        // The times in a Lease come from another machine's clock: twice the length tolerates clock skew. Whoever has
-        // watched the Lease for its length knows better, so what may be so is said before.
+        // The times in a Lease come from another machine's clock: twice the length tolerates clock skew. A command that has
+        // watched the Lease for its length is certain sooner, so from then on it is said that the holder may be gone.
         let allowed = Duration::from_secs(length.as_secs().saturating_mul(2));
         let silent_since = renewed.filter(|since| now.since(*since) > length);
         match renewed {
@@ -70,7 +70,10 @@ impl LeaseHolder {
             Self::Unknown => None,
             Self::Held { by, silent_since } => silent_since.map(|since| {
                 let silent = HumanDuration(now.since(since));
-                format!("no sign of {} for {silent}, so it may be gone", one_line(by))
+                format!(
+                    "{} has not renewed the node's Lease for {silent}, so it may be gone (ask again in 30s)",
+                    one_line(by)
+                )
             }),
             Self::Free => Some("no process holds the node's Lease, so it may be abandoned".to_owned()),
             Self::Abandoned { by, silent_since } => {

@@ -47,7 +47,7 @@ pub(super) fn head_lines(status: &NodeStatus, now: Time, unlisted: usize) -> Vec
         cordon_text(node),
         not_ready.unwrap_or_default()
     )];
-    lines.extend(planning_lines(status));
+    lines.extend(planning_lines(status, now));
     lines.extend(continuation_line(status));
     lines.extend(drain_lines(status, now));
     lines.extend(taint_line(node));
@@ -78,7 +78,7 @@ pub(super) fn head_lines(status: &NodeStatus, now: Time, unlisted: usize) -> Vec
 }
 
 /// The lines about a drain that has left nothing on the node yet.
-fn planning_lines(status: &NodeStatus) -> Vec<String> {
+fn planning_lines(status: &NodeStatus, now: Time) -> Vec<String> {
     let (Some(drain), LeaseHolder::Held { by, .. }) = (status.planning(), &status.lease_holder) else {
         return Vec::new();
     };
@@ -88,8 +88,9 @@ fn planning_lines(status: &NodeStatus) -> Vec<String> {
     };
     let (trigger, name) = (one_line(&drain.trigger), one_line(&drain.name));
     let head = format!(
-        "  drain      {what} for {trigger} {name} by {}; nothing has changed",
-        one_line(by)
+        "  drain      {what} for {trigger} {name} by {}; nothing has changed{}",
+        one_line(by),
+        holder_note(status, now, "; ")
     );
     let cancel = format!("    to stop it: scupper cancel {}", status.node.name);
     let cancel = (drain.intent == Intent::Drain).then_some(cancel);
@@ -341,8 +342,11 @@ fn is_undone(status: &NodeStatus, mark: &Checkpoint, now: Time) -> bool {
     mark.intent == Intent::Drain && !is_good && status.phase(mark, now) == Phase::Finished
 }
 
-fn is_held(status: &NodeStatus) -> bool {
-    matches!(status.lease_holder, LeaseHolder::Held { .. })
+/// That the process which holds the Lease may be gone, as the rest of a line.
+fn holder_note(status: &NodeStatus, now: Time, before: &str) -> String {
+    let is_held = matches!(status.lease_holder, LeaseHolder::Held { .. });
+    let words = status.holder_text(now).filter(|_| is_held);
+    words.map_or_else(String::new, |words| format!("{before}{words}"))
 }
 
 /// The line about the source of the status, and its age.
@@ -351,19 +355,18 @@ fn driver_line(status: &NodeStatus, now: Time) -> Option<String> {
         (_, Some(view)) => view,
         (_, None) if status.is_over() => return None,
         (_, None) if status.lease_holder.is_abandoned() => {
-            let gone = status.lease_holder.text(now).unwrap_or_default();
+            let gone = status.holder_text(now).unwrap_or_default();
             return Some(format!("  driver     {gone}; showing the API server's state"));
         }
         (Some(stale), None) => {
             let ago = HumanDuration(now.since(stale.at));
-            let silent = status.lease_holder.text(now).filter(|_| is_held(status));
-            let silent = silent.map(|words| format!(", and {words}")).unwrap_or_default();
+            let silent = holder_note(status, now, ", and ");
             return Some(format!(
                 "  driver     no status for {ago}{silent}; showing the API server's state"
             ));
         }
         (None, None) => {
-            let words = match status.lease_holder.text(now) {
+            let words = match status.holder_text(now) {
                 Some(words) => format!("{words};"),
                 None => "no status published,".to_owned(),
             };
@@ -380,8 +383,7 @@ fn driver_line(status: &NodeStatus, now: Time) -> Option<String> {
             one_line(ended)
         ),
         None => {
-            let silent = status.lease_holder.text(now).filter(|_| is_held(status));
-            let silent = silent.map(|words| format!("; {words}")).unwrap_or_default();
+            let silent = holder_note(status, now, "; ");
             format!("  driver     status from {ago} ago{wave}{silent}")
         }
     })

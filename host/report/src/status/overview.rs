@@ -157,7 +157,9 @@ fn at_work(status: &NodeStatus, now: Time) -> Option<Found> {
             Intent::Drain => NodeState::Planning,
             Intent::Uncordon => NodeState::Uncordoning,
         };
-        return Some((state, None, format!("{} {}, by {by}", drain.trigger, drain.name)));
+        let why = std::iter::once(format!("{} {}, by {by}", drain.trigger, drain.name));
+        let why: Vec<_> = why.chain(status.holder_text(now)).collect();
+        return Some((state, None, why.join("; ")));
     }
     let is_under_way = |mark: &&Checkpoint| mark.is_under_way() && !mark.ahead;
     let mark = status.node.checkpoint.as_ref().filter(is_under_way)?;
@@ -171,7 +173,7 @@ fn at_work(status: &NodeStatus, now: Time) -> Option<Found> {
         .continuation()
         .map(|drain| format!(", continued for {} {}", drain.trigger, drain.name));
     let of = format!("{} {}{}", mark.trigger, mark.name, taken.unwrap_or_default());
-    let gone = status.lease_holder.text(now);
+    let gone = status.holder_text(now);
     let texts = std::iter::once(of).chain(gone).chain(pods_to_go(status, now));
     Some((state, Some(mark.started), texts.collect::<Vec<_>>().join("; ")))
 }
@@ -212,17 +214,16 @@ fn waiting(status: &NodeStatus) -> Option<Found> {
     Some((NodeState::Waiting, open.created, why))
 }
 
-/// What begins once the drain that is under way has ended.
+/// What comes after the drain that is under way.
 fn behind(status: &NodeStatus) -> Option<String> {
     let events = status.lifecycle_events.iter();
     let mut waiting = events.filter(|event| !event.deleting && event.claim == ClaimStatus::Pending);
     let first = waiting.next()?;
     Some(match waiting.count() {
-        0 => format!("LifecycleEvent {} begins when that ends", first.name),
+        0 => format!("LifecycleEvent {} is not claimed yet", first.name),
         more => format!(
-            "LifecycleEvent {} and {} begin when that ends",
-            first.name,
-            count(more, "other")
+            "LifecycleEvent {} and {more} more are not claimed yet",
+            first.name
         ),
     })
 }
@@ -240,7 +241,7 @@ fn ended(status: &NodeStatus, now: Time) -> Option<Found> {
     };
     let last = node.conditions.iter().find(is_ours);
     let message = last.map_or("", |last| last.message.as_str());
-    // It was false before an uncordon, which changes only the other one of the pair.
+    // An uncordon changes only `Drained`: the other one of the pair was false before and keeps its older time.
     let is_same = |it: &&Condition| {
         let is_of_pair = ["DrainInProgress", "Drained"].contains(&it.kind.as_str());
         is_of_pair && it.status == "False" && last.is_some_and(|last| last.reason == it.reason)

@@ -161,12 +161,12 @@ pub(crate) fn inform_of_drivers(plans: &[Planned]) {
     }
 }
 
-/// That these drivers are not asked, so their policies have no part.
+/// That `--local` leaves out the drivers of these nodes.
 pub(super) fn inform_of_drivers_left_out(nodes: &[String]) {
     if !nodes.is_empty() {
         inform(&format!(
-            "a driver would drain {} with the policies of its own configuration; with --local they are left out: the waves are those of \
-             kubectl drain, and no hook runs. To follow them all the same: --config scupper.yaml (the driver's)",
+            "--local leaves out the driver of {}, its policies and its settings: all pods leave in one wave, and no hook runs; to \
+             apply them from here: --config scupper.yaml (the driver's)",
             named(nodes.iter().map(String::as_str), NAMED_NODES)
         ));
     }
@@ -212,12 +212,15 @@ fn with_flags_lines(planned: &Planned, list: PodList) -> Vec<String> {
     let asked_by = &planned.asked_by;
     let flags = match (asked_by.is_as_driver, asked_by.is_handed_over) {
         (true, _) => format!("{} in the driver's configuration", flags.join(" and ")),
-        (false, true) => format!("{}, if the driver's configuration allows that,", flags.join(" ")),
-        (false, false) => flags.join(" "),
+        (false, _) => flags.join(" "),
     };
     match &rest.result {
         Ok(plan) => {
-            let head = format!("With {flags} it would {}:", how_it_goes(rest));
+            let allowed = match asked_by.is_handed_over {
+                true => ", which the driver's configuration must allow,",
+                false => "",
+            };
+            let head = format!("With {flags}{allowed} it would {}:", how_it_goes(rest));
             std::iter::once(head)
                 .chain(body_lines(rest, plan, list))
                 .collect()

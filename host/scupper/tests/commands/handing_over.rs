@@ -99,7 +99,7 @@ fn pods_of_daemonsets_need_no_flag_where_the_driver_keeps_them() {
 }
 
 /// They may be why the node has a driver at all.
-const LEFT_OUT: &str = "a driver would drain worker-1 with the policies of its own configuration; with --local they are left out";
+const LEFT_OUT: &str = "--local leaves out the driver of worker-1, its policies and its settings: ";
 
 #[test]
 fn a_local_drain_leaves_no_policies_out_where_no_driver_is() {
@@ -129,7 +129,7 @@ fn a_flag_that_overrides_the_operator_is_refused_and_nothing_changes() {
         assert_eq!(rig.pods(), ["bare"]);
         assert!(!rig.is_cordoned("worker-1"));
         let run = rig.run(&asks("plan", &[]));
-        let words = "With --delete-emptydir-data --force, if the driver's configuration allows that, it would go like this:";
+        let words = "With --delete-emptydir-data --force, which the driver's configuration must allow, it would go like this:";
         assert!(run.stdout.contains(words), "{run:#?}");
         let run = rig.run(&asks("drain", &["--force", "--delete-emptydir-data", "--local"]));
         assert_eq!(run.code, Some(0), "{run:#?}");

@@ -44,7 +44,7 @@ fn a_policy_of_the_drivers_image_is_taken_from_beside_the_configuration() {
     assert_eq!(run.code, Some(3), "{run:#?}");
     let beside = rig.dir.path().join("of-a-test.wasm");
     let words = format!(
-        "policy slurm: there is neither {of_image} nor {}: ",
+        "policy slurm: neither {of_image} nor {} exists; ",
         beside.display()
     );
     assert!(run.stderr.contains(&words), "{run:#?}");

@@ -9,7 +9,8 @@ use crate::kubelet_node::{Agent, asks};
 use crate::rig::Rig;
 
 const CLOSED: &str = "budget shop/keep-web (minAvailable: 1) blocks its pods even when all are healthy";
-const UNREAD: &str = " (not certain: the workloads of namespace shop were not read)";
+const UNREAD: &str =
+    " (whether that is certain is not known: the workloads of namespace shop could not be read)";
 const CHANGE: &str = "minAvailable: 1 -> 0, or replicas of ReplicaSet web: 1 -> 2";
 
 /// The only pod of a settled ReplicaSet, under a budget that wants one.

@@ -16,8 +16,7 @@ use scupper_cluster::{Cluster, ConnectOptions, Connection, NewLifecycleEvent};
 use scupper_config::flags_without_effect;
 use scupper_driver::{
     CordonsAhead, DrainingProcess, DriverError, LocalError, NodeOccupancy, NodeSelection, OccupancyOverrides,
-    draining_process, has_foreign_cordon, keeping_cordon, resolve_nodes, resolve_or_recall,
-    would_begin_at_drivers,
+    draining_process, has_foreign_cordon, keeping_cordon, resolve_or_recall, would_begin_at_drivers,
 };
 use scupper_lease::LeaseReader;
 use scupper_report::FollowEvent;
@@ -25,7 +24,7 @@ use scupper_report::FollowEvent;
 /// How often, and for how many times, an event is looked at that a driver should release.
 const LOOK: Duration = Duration::from_secs(1);
 const RELEASE_LOOKS: u32 = 5;
-/// A drain that asks no driver waits no longer to find out whether there is one.
+/// Limit for finding out whether a driver serves the nodes of a drain that asks none.
 const DRIVERS_KNOWN_IN: Duration = Duration::from_secs(2);
 
 /// The result of each node; `None`: the command was stopped before it began.
@@ -118,7 +117,7 @@ async fn check_none_installed(
     }
 }
 
-/// The nodes that would be handed over to a driver, as far as that is known soon: a drain from here leaves its policies out.
+/// The nodes that a driver would drain; none, if that is not known in time. Those of a selector are not read.
 pub async fn with_drivers(connection: &Connection, driver: &str, nodes: &NodeSelection) -> Vec<String> {
     let connect = ConnectOptions {
         connection: connection.clone(),
@@ -127,12 +126,15 @@ pub async fn with_drivers(connection: &Connection, driver: &str, nodes: &NodeSel
     };
     let found = async {
         let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
-        let Some((cluster, offered)) = offered(cluster, driver, Intent::Drain).await? else {
+        let Some((_, offered)) = offered(cluster, driver, Intent::Drain).await? else {
             return Ok(Vec::new());
         };
-        let mut names = resolve_nodes(&cluster, nodes).await?;
-        names.retain(|name| offered_for(&offered, name).is_some());
-        Ok::<_, CommandError>(names)
+        let names = match nodes {
+            NodeSelection::Named(names) => names.clone(),
+            NodeSelection::Selected(selector) => return Ok(vec![format!("nodes with {selector}")]),
+        };
+        let is_served = |name: &String| offered_for(&offered, name).is_some();
+        Ok::<_, CommandError>(names.into_iter().filter(is_served).collect())
     };
     match timeout(DRIVERS_KNOWN_IN, found).await {
         Ok(Ok(names)) => names,

@@ -14,7 +14,7 @@ use scupper_report::{
 /// Conditions that say something of a drain.
 const CONDITIONS: [&str; 2] = ["DrainInProgress", "Drained"];
 
-/// So long after a drain has begun its plan is waited for. A driver may lack the right to publish it.
+/// So long what pods wait for is held back until the plan is there. A driver without the right to publish it never does.
 const PLAN_SOON: Duration = Duration::from_secs(3);
 
 /// What was reported of a node.
@@ -27,6 +27,8 @@ pub(super) struct StatusDiff {
     /// Every pod that was seen.
     names: BTreeMap<Uid, PodRef>,
     plan: Option<PlanSummary>,
+    /// When the node first showed a drain.
+    marked: Option<Time>,
     wave: Option<WaveStatus>,
     hooks: BTreeMap<HookKey, HookStatus>,
     volumes: Option<VolumesStatus>,
@@ -273,10 +275,14 @@ impl StatusDiff {
     }
 
     fn of_waits(&mut self, status: &NodeStatus, now: Time) -> Vec<FollowEvent> {
-        let mark = status.node.checkpoint.as_ref();
-        let is_new = mark.is_some_and(|mark| now.since(mark.started) < PLAN_SOON);
-        // The status with the plan comes a moment later, and is read first.
-        if self.plan.is_none() && is_new {
+        // The status with the plan comes a moment after the cordon, and is read first.
+        let marked = status
+            .node
+            .checkpoint
+            .as_ref()
+            .map(|_| *self.marked.get_or_insert(now));
+        let is_new = marked.is_some_and(|since| now.since(since) < PLAN_SOON);
+        if self.plan.is_none() && status.driver.is_none() && is_new {
             return Vec::new();
         }
         let mut new = Vec::new();

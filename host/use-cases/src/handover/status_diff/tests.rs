@@ -212,10 +212,8 @@ fn pods_that_wait_for_the_same_are_counted_from_the_fourth_on() {
 /// The status has the plan, and comes a moment later than the cordon. A driver may not be able to publish it.
 #[test]
 fn what_pods_wait_for_is_reported_after_the_plan() {
-    for (began, is_reported) in [(999_000, false), (990_000, true)] {
-        let mut mark = mark("id");
-        mark.started = Time::from_millis(began);
-        let mut now = status(mark, None);
+    for (marked, is_reported) in [(999_000, false), (990_000, true)] {
+        let mut now = status(mark("id"), None);
         let long_ago = Deletion {
             at: Time::from_millis(1),
             grace_seconds: 1,
@@ -224,7 +222,9 @@ fn what_pods_wait_for_is_reported_after_the_plan() {
             deletion: Some(long_ago),
             ..fixture::running("a")
         }];
-        let reported = reported(&mut StatusDiff::default(), &now);
+        let mut diff = StatusDiff::default();
+        diff.marked = Some(Time::from_millis(marked));
+        let reported = reported(&mut diff, &now);
         assert_eq!(
             reported.iter().any(|line| line.starts_with("waits ")),
             is_reported,
