@@ -10,15 +10,14 @@ use scupper_policy_compile::{
     write_shipped,
 };
 use scupper_policy_spec::PolicySpec;
-use tokio::time::timeout;
 use wasmtime::component::Component;
 
 use super::blocking;
 use super::error::LoadFault;
 use crate::Runtime;
 
-/// A compilation that takes longer is logged.
-const SLOW: Duration = Duration::from_secs(2);
+/// A larger component has the interpreter of its language, and takes up to a minute to compile.
+const LARGE: u64 = 4 << 20;
 
 /// A component that was scanned and compiled but not called yet.
 pub(crate) struct Compiled {
@@ -132,8 +131,20 @@ async fn compiled(runtime: &Runtime, spec: &PolicySpec, wasm: &WasmFile) -> Resu
         key: &key,
         pod,
     });
-    let compiling = runtime.compiler.compile(wasm, (spec.wasi, Processor::This), mark);
-    let native = said_if_slow(spec, wasm, compiling).await?;
+    if wasm.length() > LARGE {
+        // Else the command would seem to hang.
+        tracing::info!(
+            target: "scupper::policy",
+            "policy {}: compiling {} ({} MiB), which can take a minute",
+            spec.name,
+            spec.file.display(),
+            wasm.length().div_ceil(1 << 20)
+        );
+    }
+    let native = runtime
+        .compiler
+        .compile(wasm, (spec.wasi, Processor::This), mark)
+        .await?;
     let engine = runtime.engine.clone();
     blocking(move || {
         let component = loaded(&engine, &native)?;
@@ -141,22 +152,6 @@ async fn compiled(runtime: &Runtime, spec: &PolicySpec, wasm: &WasmFile) -> Resu
         Ok(component)
     })
     .await
-}
-
-/// A policy of an interpreted language takes a minute of two cores, in which the command would seem to hang.
-async fn said_if_slow<T>(spec: &PolicySpec, wasm: &WasmFile, compiling: impl Future<Output = T>) -> T {
-    tokio::pin!(compiling);
-    if let Ok(compiled) = timeout(SLOW, &mut compiling).await {
-        return compiled;
-    }
-    tracing::info!(
-        target: "scupper::policy",
-        "policy {}: compiling {} ({} MiB), which can take a minute",
-        spec.name,
-        spec.file.display(),
-        wasm.length().div_ceil(1 << 20)
-    );
-    compiling.await
 }
 
 fn kept(
