@@ -115,16 +115,17 @@ impl LeaseReader {
     /// The process that drained this node is gone: the Lease has not changed for its duration since the first look, or its
     /// holder is known to be dead, or no Lease has existed for as long. To be asked again and again.
     pub async fn is_abandoned(&mut self, node: &str) -> bool {
-        self.abandoned(node, false).await.unwrap_or(false)
+        self.abandoned(node, false, true).await.unwrap_or(false)
     }
 
     /// The same, or the time of the last renewal says so, which comes from another machine's clock: it counts until a renewal is
-    /// seen. For people: nothing may be taken over for that. `None`: the Lease cannot be read.
-    pub async fn seems_abandoned(&mut self, node: &str) -> Option<bool> {
-        self.abandoned(node, true).await
+    /// seen. For people: nothing may be taken over for that. `None`: the Lease cannot be read, or there is none although the drain
+    /// need not have one (`has_lease`).
+    pub async fn seems_abandoned(&mut self, node: &str, has_lease: bool) -> Option<bool> {
+        self.abandoned(node, true, has_lease).await
     }
 
-    async fn abandoned(&mut self, node: &str, by_clock: bool) -> Option<bool> {
+    async fn abandoned(&mut self, node: &str, by_clock: bool, has_lease: bool) -> Option<bool> {
         let (found, now) = (self.cluster.lease(&self.namespace, node).await, Instant::now());
         match found {
             Ok(Some(lease)) if !lease.holder.is_empty() => {
@@ -139,11 +140,11 @@ impl LeaseReader {
             Ok(_) => {
                 let watched = self.watched(node);
                 let is_long_ago = now.duration_since(*watched.absent_since.get_or_insert(now)) >= DURATION;
-                Some(match self.life_of_named(node).await {
-                    HolderLiveness::Gone(_) => true,
-                    HolderLiveness::Alive => false,
-                    HolderLiveness::Silent(_) | HolderLiveness::Unknown => is_long_ago,
-                })
+                match self.life_of_named(node).await {
+                    HolderLiveness::Gone(_) => Some(true),
+                    HolderLiveness::Alive => Some(false),
+                    HolderLiveness::Silent(_) | HolderLiveness::Unknown => has_lease.then_some(is_long_ago),
+                }
             }
             Err(error) => {
                 tracing::debug!(node, %error, "the node's Lease could not be read");

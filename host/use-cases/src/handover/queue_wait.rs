@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use scupper_engine::Trigger;
-use scupper_lease::{HolderLiveness, LeaseReader};
+use scupper_lease::LeaseReader;
 use scupper_report::LeasedDrain;
 use tokio::time::Instant;
 
@@ -74,10 +74,7 @@ impl QueueWait {
     /// the node, so its process holds the node's Lease. `id`: of the drain.
     pub(super) async fn look_at_driver(&mut self, node: &str, id: &str, has_lease: bool) {
         // Without a Lease nothing shows whether a drain is planned that has left nothing on the node.
-        if !has_lease && self.leases.life_of_holder(node).await == HolderLiveness::Unknown {
-            return;
-        }
-        let Some(is_gone) = self.leases.seems_abandoned(node).await else {
+        let Some(is_gone) = self.leases.seems_abandoned(node, has_lease).await else {
             return;
         };
         if is_gone == self.is_gone {
