@@ -38,6 +38,29 @@ pub struct Configuration {
     pub drain_requests: Option<DrainRequestsFile>,
 }
 
+impl Configuration {
+    /// The same for one command in a terminal: policies that are not here are taken from beside the file, if they are there.
+    #[must_use]
+    pub fn in_reach(mut self) -> Self {
+        for policy in &mut self.policies {
+            if let Some(beside) = beside(&policy.file, &self.file).filter(|file| file.is_file()) {
+                policy.file = beside;
+            }
+        }
+        self
+    }
+}
+
+/// The file that takes the place of a policy of the driver's image: a configuration is also read where there is no image.
+/// `None`: the policy is there, or the configuration names it by a path from its own folder.
+pub fn beside(policy: &Path, config: &Path) -> Option<PathBuf> {
+    let dir = config.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let is_of_image = policy.is_absolute() && dir.is_none_or(|dir| !policy.starts_with(dir));
+    let is_absent = is_of_image && policy.try_exists().is_ok_and(|there| !there);
+    let name = policy.file_name().filter(|_| is_absent)?;
+    Some(config.with_file_name(name))
+}
+
 /// Reads a configuration file. Blocks.
 pub fn read(file: &Path) -> Result<Configuration, ConfigError> {
     let bytes = read_bytes(file)?;

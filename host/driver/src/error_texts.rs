@@ -18,7 +18,7 @@ use super::{DriverError, LocalError};
 
 variants!(DriverError: Connect Node NoSuchNode NodeGone Discovery Selector Local LifecycleNotServed Cache Runtime Policies Reload Metrics
     Traces Slm Task Taint);
-variants!(LocalError: Busy MayBeAbandoned NoDriver Alive Unproven OfDrainRequest FlagsMissing OfOtherPods PlannersAbsent PoliciesAbsent
+variants!(LocalError: Busy MayBeAbandoned NoDriver NothingToTakeOver Alive Unproven OfDrainRequest FlagsMissing OfOtherPods PlannersAbsent PoliciesAbsent
     ForeignCordon Adopt);
 
 fn denied() -> io::Error {
@@ -95,6 +95,7 @@ fn local() -> Vec<LocalError> {
             node: node(),
             driver: "drain".to_owned(),
         },
+        LocalError::NothingToTakeOver { node: node() },
         LocalError::Alive {
             message: "the kubelet of node worker-1 is alive: it renewed its Lease 4s ago".to_owned(),
         },

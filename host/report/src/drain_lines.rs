@@ -423,6 +423,12 @@ impl DrainLines {
         let cordon = self.cordon.filter(|_| self.intent == Intent::Drain && !is_lost)?;
         let back = match self.has_policies {
             true => self.undo_command.clone(),
+            false if self.is_resumed => {
+                format!(
+                    "scupper uncordon {} (with --local while its driver is gone)",
+                    self.node
+                )
+            }
             false => format!("scupper uncordon {}", self.node),
         };
         let left = NodeLeft {

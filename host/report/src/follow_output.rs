@@ -232,7 +232,7 @@ impl FollowOutput {
                 "event",
                 match deadline {
                     Some(deadline) => {
-                        format!("{state}, to end within {}", HumanDuration(deadline.since(now)))
+                        format!("{state}, expires in {}", HumanDuration(deadline.since(now)))
                     }
                     None => state.clone(),
                 },

@@ -87,10 +87,10 @@ pub(super) fn not_undone_note(request: &Request, outcome: &Outcome, summary: &Su
     format!("; {}; to undo it: {command}", texts.join("; "))
 }
 
-/// The command that lets policies undo their part. A driver has its own configuration.
+/// The command that lets policies undo their part. A driver has its own configuration, and may be there now as well.
 pub(super) fn undo_command(trigger: &str, node: &str) -> String {
     let config = match Trigger::of(trigger) {
-        Trigger::Command => " --config scupper.yaml",
+        Trigger::Command => " --local --config scupper.yaml",
         Trigger::Cordon | Trigger::LifecycleEvent | Trigger::DrainRequest => "",
     };
     format!("scupper uncordon {node}{config}")
@@ -140,7 +140,10 @@ mod tests {
         let open = left(Phase::Finished, false, "");
         assert_eq!(open.policies, record(UNCORDONED));
         assert!(open.is_news);
-        assert_eq!(open.command, "scupper uncordon worker-1 --config scupper.yaml");
+        assert_eq!(
+            open.command,
+            "scupper uncordon worker-1 --local --config scupper.yaml"
+        );
         assert_eq!(left(Phase::Finished, true, "").policies, ToUndo::new());
         for unschedulable in [true, false] {
             let failed = left(Phase::Finished, unschedulable, "it is down");

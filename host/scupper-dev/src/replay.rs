@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use scupper_config::ConfigError;
+use scupper_config::{ConfigError, Configuration};
 use scupper_report::Format;
 use serde_json::json;
 use thiserror::Error;
@@ -73,8 +73,9 @@ fn changes(args: &ReplayArgs) -> Result<Changes, ReplayError> {
         }
         _ => Err(ReplayError::Policy(text.clone())),
     };
+    let config = args.config.as_deref().map(scupper_config::read);
     Ok(Changes {
         components: args.policies.iter().map(component).collect::<Result<_, _>>()?,
-        config: args.config.as_deref().map(scupper_config::read).transpose()?,
+        config: config.transpose()?.map(Configuration::in_reach),
     })
 }

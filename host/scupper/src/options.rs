@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use scupper_engine::PodRef;
 
-use scupper_config::{Configuration, DrainRequestsFile, DrainSettings, GivenSettings};
+use scupper_config::{Configuration, DrainRequestsFile, DrainSettings, GivenSettings, beside};
 use scupper_driver::{KubeletPluginOptions, PoliciesOptions};
 use scupper_policy_reload::{
     ConfigText, DesiredPolicies, PolicySource, ReloadOptions, has_saved_configuration,
@@ -15,9 +15,8 @@ use scupper_policy_spec::{PolicySpec, check_policy_name};
 use scupper_traces::{TraceSettings, trace_settings};
 use scupper_triggers::slm::Claimant;
 
-use crate::output::inform;
-
 use super::args::{Claim, EvictAs, PluginArgs, PolicyArgs, ScopeArg};
+use crate::output::inform;
 
 /// What is wrong with the command line's values.
 #[derive(Debug, thiserror::Error)]
@@ -193,16 +192,9 @@ pub(super) fn policies(
 /// A driver's configuration names files of its image. For one command, a file of the same name beside the configuration takes
 /// the place of one that is not here.
 fn in_reach(problems: &mut Problems, policy: PolicySpec, config: &Path) -> PolicySpec {
-    // A relative path has been joined to the folder of the file.
-    let is_of_image = policy.file.is_absolute()
-        && config
-            .parent()
-            .is_none_or(|dir| dir == Path::new("") || !policy.file.starts_with(dir));
-    let is_absent = is_of_image && policy.file.try_exists().is_ok_and(|there| !there);
-    let Some(name) = policy.file.file_name().filter(|_| is_absent) else {
+    let Some(beside) = beside(&policy.file, config) else {
         return policy;
     };
-    let beside = config.with_file_name(name);
     if !beside.is_file() {
         problems.0.push(format!(
             "--config {}: policy {}: neither {} nor {} exists; copy it to the latter from the driver's image or from policies/ of a \

@@ -23,7 +23,7 @@ pub(crate) async fn of_file(file: &Path, cluster: &Cluster, node: Option<&str>) 
         None => None,
     };
     let mut environment = PolicyEnvironment::default();
-    for spec in read.policies {
+    for spec in read.in_reach().policies {
         environment.add_policy(spec, file, cluster, node.as_ref()).await;
     }
     environment

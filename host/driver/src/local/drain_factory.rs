@@ -155,7 +155,7 @@ impl<'a> LocalDrainFactory<'a> {
         for policy in policies.iter().filter(|_| self.request.intent == Intent::Drain) {
             tracing::warn!(
                 "node {node}: policy {policy} took part in the drain and is not active here, so this command does not \
-                 run its hooks. To undo its part afterwards: scupper uncordon {node} --config scupper.yaml"
+                 run its hooks. To undo its part afterwards: scupper uncordon {node} --local --config scupper.yaml"
             );
         }
         Ok(())

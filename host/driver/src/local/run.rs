@@ -181,7 +181,19 @@ impl LocalDrains {
             }
             start => start?,
         };
+        // It would be a new drain that leaves the node's driver and its policies out.
+        if self.options.take_over && self.options.intent == Intent::Drain && start.resume.is_none() {
+            let node = node.to_owned();
+            return Err(LocalError::NothingToTakeOver { node }.into());
+        }
         let taken_over = start.resume.clone();
+        if let Some(mark) = taken_over.as_ref().filter(|_| self.options.take_over) {
+            tracing::info!(
+                "node {node}: taking over {} {} once no other process holds the node's Lease",
+                mark.trigger,
+                mark.name
+            );
+        }
         let given_back = start.seen.as_ref().and_then(|node| node.checkpoint.clone());
         let factory = LocalDrainFactory::new(self, take_over, start);
         // Before the Lease is taken, which names the process that is gone: the same command with all flags must find it.

@@ -61,6 +61,15 @@ pub enum LocalError {
         /// The sign of life, and what to do.
         message: String,
     },
+    /// There is no drain to take over.
+    #[error(
+        "node {node}: no drain is under way that --take-over could continue; to begin one: scupper drain {node}, which asks the \
+         node's driver where there is one"
+    )]
+    NothingToTakeOver {
+        /// The node.
+        node: String,
+    },
     /// A driver's drain can be continued only if the driver is certainly gone.
     #[error(
         "another process works on node {node}: {phase}, for {trigger} {name}; the node's Lease could not be taken, so \

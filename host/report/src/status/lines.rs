@@ -175,15 +175,14 @@ fn condition_line(status: &NodeStatus, condition: &Condition, now: Time) -> Stri
         .since
         .map(|since| format!(" for {}", HumanDuration(now.since(since))));
     // The kubelet keeps this condition for ever; without an event it describes the last one.
-    let is_last =
-        condition.kind == TRANSITION && !condition.reason.is_empty() && status.lifecycle_events.is_empty();
-    let last = if is_last {
-        format!(
+    let is_last = condition.kind == TRANSITION && status.lifecycle_events.is_empty();
+    let last = match condition.reason.as_str() {
+        _ if !is_last => String::new(),
+        "" => " (left by a LifecycleEvent that has ended)".to_owned(),
+        reason => format!(
             " (reason {}, left by a LifecycleEvent that has ended)",
-            one_line(&condition.reason)
-        )
-    } else {
-        String::new()
+            one_line(reason)
+        ),
     };
     format!(
         "  condition  {}={}{}: {}{last}",

@@ -175,7 +175,11 @@ fn at_work(status: &NodeStatus, now: Time) -> Option<Found> {
     let of = format!("{} {}{}", mark.trigger, mark.name, taken.unwrap_or_default());
     let gone = status.holder_text(now);
     let texts = std::iter::once(of).chain(gone).chain(pods_to_go(status, now));
-    Some((state, Some(mark.started), texts.collect::<Vec<_>>().join("; ")))
+    let since = match status.lease_holder {
+        LeaseHolder::Abandoned { silent_since, .. } => silent_since,
+        _ => Some(mark.started),
+    };
+    Some((state, since, texts.collect::<Vec<_>>().join("; ")))
 }
 
 /// How many pods are to leave, and what most of them wait for.

@@ -15,7 +15,7 @@ use scupper_policy_spec::PolicyMode;
 use scupper_report::Format;
 
 pub(super) async fn run(args: &CheckArgs, format: Format) -> ExitCode {
-    let read = scupper_config::read(&args.file);
+    let read = scupper_config::read(&args.file).map(Configuration::in_reach);
     let policies = match &read {
         Ok(configuration) => configuration.policies.clone(),
         Err(ConfigError::Wrong { readable, .. }) => readable.clone(),

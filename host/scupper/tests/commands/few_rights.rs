@@ -85,6 +85,21 @@ fn whoever_may_use_kubectl_drain_can_plan_drain_and_see_the_status() {
     assert!(!rig.is_cordoned("worker-1"), "{uncordon:#?}");
 }
 
+/// A laptop that closes, without the right to see whether a driver is there.
+#[test]
+fn whoever_may_use_kubectl_drain_can_cancel_a_drain_that_was_left() {
+    let rig = cluster(OF_KUBECTL);
+    rig.apply(rig.pod("slow", "worker-1").grace(300).stuck());
+    let mut drain = rig.start(&["drain", "worker-1", "--local", "--ignore-daemonsets"]);
+    drain.prints("evict    shop/slow");
+    drain.kill();
+    let cancel = rig.run(&["cancel", "worker-1"]);
+    assert_eq!(cancel.code, Some(0), "{cancel:#?}");
+    let withdrawn = "no LifecycleEvent is withdrawn: no right to list lifecycletransitions";
+    assert!(cancel.stderr.contains(withdrawn), "{cancel:#?}");
+    assert!(!rig.is_cordoned("worker-1"), "{cancel:#?}");
+}
+
 #[test]
 fn the_right_that_is_missing_is_named_at_once() {
     for (verb, resource) in [("get", "nodes"), ("list", "pods")] {

@@ -326,6 +326,20 @@ fn a_drain_is_not_continued_without_the_policies_that_planned_it() {
     drain.ended();
 }
 
+/// It would be a drain past the node's driver, and past what its policies do first.
+#[test]
+fn where_no_drain_is_under_way_there_is_nothing_to_take_over() {
+    let rig = Rig::new();
+    rig.apply(rig.pod("web", "worker-1"));
+    let _agent = Agent::start(&rig, false);
+    let run = rig.run(&asks("drain", &["--take-over"]));
+    assert_eq!(run.code, Some(5), "{run:#?}");
+    let why = "no drain is under way that --take-over could continue";
+    assert!(run.stderr.contains(why), "{run:#?}");
+    assert!(!rig.is_cordoned("worker-1"));
+    assert_eq!(rig.pods(), ["web"]);
+}
+
 #[test]
 fn a_drain_of_some_pods_is_not_continued_for_all_of_them() {
     let rig = Rig::new();

@@ -15,7 +15,7 @@ use crate::rig::{Rig, Run};
 
 const LEASES: &str = "leases.coordination.k8s.io";
 const STILL: &str = "policy slurm must still undo its part of the drain";
-const NEXT: &str = "next: scupper uncordon worker-1 --config scupper.yaml";
+const NEXT: &str = "next: scupper uncordon worker-1 --local --config scupper.yaml";
 
 /// A configuration with the policy `slurm`; `keys`: of its `config`.
 pub(crate) fn config(rig: &Rig, keys: &[(&str, &str)]) -> String {
@@ -58,7 +58,7 @@ fn drained() -> (Rig, String) {
         "the node is out of service: {run:#?}"
     );
     let left = "the node stays cordoned, and what policy slurm may have done stays; to give it back: scupper uncordon \
-                worker-1 --config scupper.yaml";
+                worker-1 --local --config scupper.yaml";
     assert!(run.stdout.contains(left), "{run:#?}");
     (rig, file)
 }
@@ -242,7 +242,7 @@ fn a_node_that_is_deleted_and_made_anew_is_known_by_its_lease() {
         let run = rig.run(command);
         assert_eq!(run.code, Some(4), "{run:#?}");
         let named = format!(
-            "there is no node worker-1; {STILL}: {words}; to undo it: scupper uncordon worker-1 --config scupper.yaml"
+            "there is no node worker-1; {STILL}: {words}; to undo it: scupper uncordon worker-1 --local --config scupper.yaml"
         );
         assert!(run.stderr.contains(&named), "{run:#?}");
     }

@@ -23,6 +23,15 @@ pub(super) async fn of_driver(cluster: &Cluster, driver: &str, file: Option<&Pat
     // What is wrong with the file is a finding of its own.
     let read = file.and_then(|file| scupper_config::read(file).ok());
     let limit = read.map(|read| DrainSettings::default().with(&read.drain).time_limit);
+    if let Err(error) = cluster.transitions_of(driver).await
+        && error.is_forbidden()
+    {
+        return vec![Finding::note(
+            SUBJECT,
+            format!("whether driver {driver} has published LifecycleTransitions is not known: {error}"),
+            "use an account with the roles of deploy/people.yaml".to_owned(),
+        )];
+    }
     let mut transitions = cluster.lifecycle_transitions(driver);
     let listed = tokio::time::timeout(LISTED_WITHIN, transitions.next()).await;
     match listed {

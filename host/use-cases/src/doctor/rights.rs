@@ -101,17 +101,25 @@ pub(super) fn uncertain(user: &str, missing: &[Right]) -> Option<Finding> {
 
 /// Rights that the driver needs and this user does not have. `namespace`: the driver's own.
 pub(super) fn found(user: &str, count: usize, missing: Vec<Right>, namespace: &str) -> Vec<Finding> {
+    let account = format!("system:serviceaccount:{namespace}:scupper");
+    let is_driver = is_account_of_drivers(user, namespace);
     if missing.is_empty() {
-        let text = format!("{user} has all {count} rights that the driver needs");
+        let driver = match is_driver {
+            true => String::new(),
+            false => format!("; whether its own account has them: --as {account}"),
+        };
+        let text = format!("{user} has all {count} rights that the driver needs{driver}");
         return vec![Finding::fine(SUBJECT, text)];
     }
     let whose = format!(
         "{user} lacks {} of {count} rights that the driver needs",
         missing.len()
     );
-    let remedy = format!("to check the driver's rights: --as system:serviceaccount:{namespace}:scupper");
+    let remedy = match is_driver {
+        true => "what is wrong with each follows".to_owned(),
+        false => format!("to check the driver's rights: --as {account}"),
+    };
     let whose = Finding::note(SUBJECT, whose, remedy);
-    let is_driver = is_account_of_drivers(user, namespace);
     let findings = missing.into_iter().map(|right| {
         let (place, remedy) = lacking(&right);
         let remedy = match is_driver {

@@ -8,7 +8,7 @@ use scupper_report::unreleased_text;
 #[derive(Debug, thiserror::Error)]
 pub enum HandOverError {
     /// Whether there is a driver cannot be found out.
-    #[error("cannot tell whether driver {driver} is running; --local drains from here without it")]
+    #[error("cannot tell whether driver {driver} is running; --local does it from here, without asking")]
     Discover {
         /// The driver.
         driver: String,
@@ -49,7 +49,7 @@ pub enum HandOverError {
         what: &'static str,
     },
     /// It is for a drain from here.
-    #[error("{flag} cannot be passed to driver {driver}; omit it, or drain from here with --local")]
+    #[error("{flag} cannot be passed to driver {driver}; leave it out, or add --local to do it from here")]
     OwnFlag {
         /// The driver.
         driver: String,
