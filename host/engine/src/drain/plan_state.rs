@@ -246,7 +246,7 @@ impl Drain {
         self.cluster.pods().keys().all(|uid| self.plan_state.stays(uid))
     }
 
-    /// Every pod that is there and must be gone before the drain is done.
+    /// Every pod that is there and must be gone before the drain is done: those of earlier waves first.
     pub(super) fn remaining(&self) -> Vec<PodRef> {
         let pods = self.cluster.pods().values();
         let left = pods.filter(|pod| match self.plan_state.pod(&pod.id.uid) {
@@ -254,7 +254,15 @@ impl Drain {
             Some(PodState::Refused(_) | PodState::Leaves(_)) => true,
             None => !pod.is_mirror() && !pod.is_daemon(),
         });
-        left.map(|pod| pod.id.clone()).collect()
+        let mut left: Vec<PodRef> = left.map(|pod| pod.id.clone()).collect();
+        let waves = self.plan_state.waves();
+        left.sort_by_cached_key(|pod| {
+            waves
+                .iter()
+                .position(|run| run.contains(&pod.uid))
+                .unwrap_or(waves.len())
+        });
+        left
     }
 
     /// Forgets pods that are gone, and reports those that were to leave.

@@ -47,6 +47,25 @@ fn a_wave_begins_when_the_one_before_is_gone() {
     host.gone(&["b"]).does("evict s");
 }
 
+/// Those of a wave that has not begun held nothing up.
+#[test]
+fn a_deadline_names_pods_of_earlier_waves_first() {
+    let waves = vec![wave("apps", &["z"]), wave("storage", &["a"])];
+    let mut host = Host::new(Request {
+        policies: vec![planner("waves")],
+        deadline: Some(START + Duration::from_secs(5)),
+        ..request()
+    });
+    host.begin(&[pod("a"), pod("z")])
+        .planned("waves", |plan| plan.waves = waves)
+        .written("cordon")
+        .does("evict z")
+        .wait(5_000);
+    let outcome = host.drain.outcome().map(ToString::to_string);
+    let text = "the deadline passed with 2 pods still there, ns/z first";
+    assert_eq!(outcome.as_deref(), Some(text));
+}
+
 #[test]
 fn a_wave_past_its_time_no_longer_blocks_the_next_and_is_still_evicted() {
     let apps = Wave {

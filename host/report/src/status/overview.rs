@@ -264,6 +264,11 @@ fn ended(status: &NodeStatus, now: Time) -> Option<Found> {
         false => message.to_owned(),
     };
     match last.map_or("", |last| last.reason.as_str()) {
+        // Without the right to it no condition was written.
+        _ if node.is_drained_by_us() && message.is_empty() => {
+            let of = mark.map(|mark| format!("{} {}", mark.trigger, mark.name));
+            found(NodeState::Drained, &of.unwrap_or_default())
+        }
         _ if node.is_drained_by_us() => found(NodeState::Drained, message),
         _ if held.is_some_and(|mark| mark.ended_well) => found(
             NodeState::Cordoned,

@@ -96,7 +96,9 @@ pub(crate) async fn uncordon(args: &UncordonArgs, format: Format, screen: &Arc<S
         cluster: &args.cluster,
         hand_over: &args.hand_over,
         is_local: args.hand_over.local || args.take_over || args.force,
-        leaves_policies_out: false,
+        leaves_policies_out: (args.hand_over.local || args.force)
+            && !args.take_over
+            && !args.policies.loads_any(),
         parallel: 1,
         cordon_first: false,
         take_over: args.take_over,
@@ -119,7 +121,7 @@ struct NodesJob<'a> {
     hand_over: &'a HandOverArgs,
     /// No driver is asked.
     is_local: bool,
-    /// A new drain, without the policies that a driver may have.
+    /// It is done without the policies that a driver may have.
     leaves_policies_out: bool,
     parallel: usize,
     cordon_first: bool,
@@ -183,7 +185,7 @@ impl NodesJob<'_> {
             let driver = &self.hand_over.driver_name;
             let nodes =
                 scupper_use_cases::with_drivers(&self.cluster.connection(), driver, &self.nodes).await;
-            plan::inform_of_drivers_left_out(&nodes);
+            plan::inform_of_drivers_left_out(&nodes, self.intent);
         }
         let traces = traces_from_env()?;
         Ok(run(self.local(traces, format, shown), signals, format, shown).await)

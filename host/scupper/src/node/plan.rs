@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use scupper_engine::{
-    Blocker, Decision, EvictAnswer, HumanDuration, Outcome, Plan, Pod, PodRef, Trigger, Uid, Verdict, Wave,
-    named,
+    Blocker, Decision, EvictAnswer, HumanDuration, Intent, Outcome, Plan, Pod, PodRef, Trigger, Uid, Verdict,
+    Wave, named,
 };
 
 use super::args::PlanArgs;
@@ -161,12 +161,16 @@ pub(crate) fn inform_of_drivers(plans: &[Planned]) {
     }
 }
 
-/// That `--local` leaves out the drivers of these nodes.
-pub(super) fn inform_of_drivers_left_out(nodes: &[String]) {
+/// That a drain or an uncordon from here leaves out the drivers of these nodes.
+pub(super) fn inform_of_drivers_left_out(nodes: &[String], intent: Intent) {
+    let what = match intent {
+        Intent::Drain => "all pods leave in one wave, and no hook runs",
+        Intent::Uncordon => "no hook runs",
+    };
     if !nodes.is_empty() {
         inform(&format!(
-            "--local leaves out the driver of {}, its policies and its settings: all pods leave in one wave, and no hook runs; to \
-             apply them from here: --config scupper.yaml (the driver's)",
+            "done from here, this leaves out the driver of {}, its policies and its settings: {what}; to apply them from here: \
+             --config scupper.yaml (the driver's)",
             named(nodes.iter().map(String::as_str), NAMED_NODES)
         ));
     }

@@ -99,7 +99,7 @@ fn pods_of_daemonsets_need_no_flag_where_the_driver_keeps_them() {
 }
 
 /// They may be why the node has a driver at all.
-const LEFT_OUT: &str = "--local leaves out the driver of worker-1, its policies and its settings: ";
+const LEFT_OUT: &str = "this leaves out the driver of worker-1, its policies and its settings: ";
 
 #[test]
 fn a_local_drain_leaves_no_policies_out_where_no_driver_is() {

@@ -469,18 +469,12 @@ impl<'a> Follower<'a> {
             self.report_remaining();
         }
         let is_drain = self.hand_over.options.intent == Intent::Drain;
+        let stays = self.unreported.text(&self.event.name);
+        let (cluster, is_done) = (self.hand_over.cluster, reported.end == HandOverEnd::Done);
         let left = match was_begun && is_drain {
-            true => {
-                node_left(
-                    self.hand_over.cluster,
-                    self.node,
-                    reported.end == HandOverEnd::Done,
-                )
-                .await
-            }
+            true => node_left(cluster, self.node, is_done, stays.is_some()).await,
             false => None,
         };
-        let stays = self.unreported.text(&self.event.name);
         let left: Vec<_> = left.into_iter().chain(stays).collect();
         self.report(&FollowEvent::Ended {
             outcome: reported.outcome,

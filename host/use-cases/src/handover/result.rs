@@ -129,7 +129,12 @@ impl EventResult {
 }
 
 /// What the end of a drain leaves of the node. It is read now: a watch may not have shown yet what was undone.
-pub(super) async fn node_left(cluster: &Cluster, node: &str, is_done: bool) -> Option<String> {
+pub(super) async fn node_left(
+    cluster: &Cluster,
+    node: &str,
+    is_done: bool,
+    is_driver_gone: bool,
+) -> Option<String> {
     let found = cluster.node(node).await.ok().flatten()?;
     let cordon = match (found.unschedulable, &found.checkpoint) {
         (false, _) => CordonLeft::None,
@@ -142,7 +147,8 @@ pub(super) async fn node_left(cluster: &Cluster, node: &str, is_done: bool) -> O
     let left = found.checkpoint.iter().flat_map(Checkpoint::left_to_undo);
     let kept_by = left.filter(|(_, words)| words.is_empty());
     let kept_by: Vec<_> = kept_by.map(|(policy, _)| policy).collect();
-    let back = format!("scupper uncordon {node}");
+    let local = if is_driver_gone { " --local" } else { "" };
+    let back = format!("scupper uncordon {node}{local}");
     let left = NodeLeft {
         node,
         is_done,

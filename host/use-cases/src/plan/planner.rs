@@ -86,7 +86,12 @@ async fn handed_over(cluster: &Cluster, options: &PlanOptions) -> Result<Option<
     let offered = match offered(cluster.clone(), driver, Intent::Drain).await {
         Ok(offered) => offered,
         // Without the right to see it, this account drains with --local.
-        Err(HandOverError::Discover { source, .. }) if source.is_forbidden() => None,
+        Err(HandOverError::Discover { source, .. }) if source.is_forbidden() => {
+            tracing::warn!(
+                "whether a driver would drain is not known, so this is what --local would do: {source}"
+            );
+            None
+        }
         Err(error) => return Err(error.into()),
     };
     Ok(offered.map(|(_, transitions)| Offered {
