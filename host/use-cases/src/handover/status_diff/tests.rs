@@ -222,8 +222,10 @@ fn what_pods_wait_for_is_reported_after_the_plan() {
             deletion: Some(long_ago),
             ..fixture::running("a")
         }];
-        let mut diff = StatusDiff::default();
-        diff.marked = Some(Time::from_millis(marked));
+        let mut diff = StatusDiff {
+            marked: Some(Time::from_millis(marked)),
+            ..StatusDiff::default()
+        };
         let reported = reported(&mut diff, &now);
         assert_eq!(
             reported.iter().any(|line| line.starts_with("waits ")),
