@@ -37,6 +37,22 @@ fn abandoned(trigger: &str) -> Rig {
     rig
 }
 
+/// A command finishes what another process has begun: the budget goes meanwhile.
+#[track_caller]
+fn take_over(rig: &Rig) {
+    let mut drain = rig.start(&["drain", "worker-1", "--take-over"]);
+    drain.prints("waits    shop/web");
+    lift_budget(rig);
+    is_done(&drain.ended());
+}
+
+pub(crate) fn lift_budget(rig: &Rig) {
+    let store = rig.api.store();
+    store
+        .delete("poddisruptionbudgets.policy", "shop", "keep-web")
+        .unwrap();
+}
+
 fn evictions(rig: &Rig) -> usize {
     let requests = rig.api.requests().into_iter();
     requests.filter(|it| it.subresource == "eviction").count()
@@ -141,13 +157,7 @@ fn a_drain_whose_driver_is_gone_for_good_is_continued_only_if_asked() {
     let advice = "if its driver is gone for good, continue its drain: scupper drain worker-1 --take-over";
     assert!(run.stderr.contains(advice), "{run:#?}");
     held_elsewhere(&rig, 1);
-    let mut drain = rig.start(&["drain", "worker-1", "--take-over"]);
-    drain.prints("waits    shop/web");
-    rig.api
-        .store()
-        .delete("poddisruptionbudgets.policy", "shop", "keep-web")
-        .unwrap();
-    is_done(&drain.ended());
+    take_over(&rig);
     let mark = rig.mark("worker-1").unwrap();
     assert_eq!((&mark["id"], &mark["own_cordon"]), (&before["id"], &json!(true)));
 }
@@ -192,13 +202,7 @@ fn who_follows_a_drain_learns_that_its_driver_is_gone_and_that_it_is_back() {
 fn an_event_that_only_waits_for_its_dead_driver_is_called_so() {
     let rig = abandoned("LifecycleEvent");
     held_elsewhere(&rig, 1);
-    let mut drain = rig.start(&["drain", "worker-1", "--take-over"]);
-    drain.prints("waits    shop/web");
-    rig.api
-        .store()
-        .delete("poddisruptionbudgets.policy", "shop", "keep-web")
-        .unwrap();
-    is_done(&drain.ended());
+    take_over(&rig);
     let run = rig.run(&[
         "--log=info",
         "cancel",

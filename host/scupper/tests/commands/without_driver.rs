@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::kubelet_node::{Agent, EVENTS, asks, until};
 use crate::rig::{Rig, Run, Running};
-use crate::taking_over::held_elsewhere;
+use crate::taking_over::{held_elsewhere, lift_budget};
 
 /// A driver drains worker-1 for this command, a budget holds the pod, and then the driver is killed.
 fn abandoned(pod: impl FnOnce(&Rig) -> Value) -> (Rig, Running) {
@@ -36,13 +36,6 @@ fn finished_by_another() -> (Rig, Run, Run) {
     let second = rig.run(&["drain", "worker-1", "--take-over"]);
     assert_eq!(second.code, Some(0), "{second:#?}");
     (rig, second, first.ended())
-}
-
-fn lift_budget(rig: &Rig) {
-    let store = rig.api.store();
-    store
-        .delete("poddisruptionbudgets.policy", "shop", "keep-web")
-        .unwrap();
 }
 
 #[track_caller]
