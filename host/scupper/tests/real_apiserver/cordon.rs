@@ -23,8 +23,15 @@ pub(super) fn becomes(testbed: &Testbed, node: &str, claimer: &Claimer, [kind, w
     while reason(testbed, node, kind) != wanted {
         assert!(
             begun.elapsed() < LIMIT,
-            "{kind} is not {wanted}:\n{}",
-            claimer.log()
+            "{kind} is not {wanted}:\n{}\nthe pods there:\n{}",
+            claimer.log(),
+            testbed.kubectl(&[
+                "get",
+                "pods",
+                "--all-namespaces",
+                "--output=json",
+                &format!("--field-selector=spec.nodeName={node}"),
+            ])
         );
         std::thread::sleep(Duration::from_millis(20));
     }
