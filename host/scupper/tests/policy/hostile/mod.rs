@@ -29,7 +29,7 @@ mod words;
 
 use std::pin::Pin;
 
-use neighbour::beside;
+use neighbour::{beside, beside_steps};
 use scupper_policy::Policies;
 use scupper_policy_spec::PolicySpec;
 
