@@ -120,19 +120,33 @@ fn cut(mut line: String, bytes: usize) -> String {
     line
 }
 
-/// The most similar of these words, as a suggestion for a mistyped one.
+/// The most similar of these words, as a suggestion for a mistyped one: the first of several that are equally similar.
 pub fn nearest<'a>(given: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    all_nearest(given, words).into_iter().next()
+}
+
+/// All words that are equally similar, and more than any other, in the given order.
+pub fn all_nearest<'a>(given: &str, words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     // A comparison takes time in proportion to the product of the lengths.
     if given.len() > 64 {
-        return None;
+        return Vec::new();
     }
     let plain = |text: &str| text.replace(['-', '_', ' '], "").to_ascii_lowercase();
     let given = plain(given);
-    words
-        .map(|word| (strsim::damerau_levenshtein(&given, &plain(word)), word))
-        .filter(|(distance, word)| *distance <= word.len().div_ceil(4))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, word)| word)
+    let mut least = usize::MAX;
+    let mut found = Vec::new();
+    for word in words {
+        let distance = strsim::damerau_levenshtein(&given, &plain(word));
+        if distance > word.len().div_ceil(4) || distance > least {
+            continue;
+        }
+        if distance < least {
+            least = distance;
+            found.clear();
+        }
+        found.push(word);
+    }
+    found
 }
 
 #[cfg(test)]

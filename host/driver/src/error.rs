@@ -27,12 +27,12 @@ pub enum DriverError {
         source: ReadError,
     },
     /// The node does not exist.
-    #[error("there is no node {node}{}", nearest.as_ref().map(|name| format!("; did you mean {name}?")).unwrap_or_default())]
+    #[error("there is no node {node}{}", did_you_mean(nearest))]
     NoSuchNode {
         /// The name.
         node: String,
-        /// The most similar name of a node.
-        nearest: Option<String>,
+        /// The most similar names of nodes.
+        nearest: Vec<String>,
     },
     /// The node does not exist, and policies must still undo something for it.
     #[error("there is no node {node}; {left}, once there is one again")]
@@ -108,5 +108,14 @@ impl DriverError {
             node: node.clone(),
             source,
         }
+    }
+}
+
+/// `; did you mean worker-1 or worker-2?`, empty without a name.
+fn did_you_mean(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [name] => format!("; did you mean {name}?"),
+        [others @ .., last] => format!("; did you mean {} or {last}?", others.join(", ")),
     }
 }

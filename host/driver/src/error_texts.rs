@@ -43,11 +43,15 @@ fn cluster() -> Vec<DriverError> {
         },
         DriverError::NoSuchNode {
             node: "wroker-1".to_owned(),
-            nearest: Some("worker-1".to_owned()),
+            nearest: vec!["worker-1".to_owned()],
+        },
+        DriverError::NoSuchNode {
+            node: "worker-".to_owned(),
+            nearest: ["worker-1", "worker-2", "worker-3"].map(str::to_owned).to_vec(),
         },
         DriverError::NoSuchNode {
             node: "gpu".to_owned(),
-            nearest: None,
+            nearest: Vec::new(),
         },
         DriverError::NodeGone {
             node: "worker-1".to_owned(),

@@ -90,7 +90,10 @@ pub async fn status(
         }
     }
     match gone {
-        Some(node) => Err(DriverError::NoSuchNode { node, nearest: None }.into()),
+        Some(node) => {
+            let nearest = Vec::new();
+            Err(DriverError::NoSuchNode { node, nearest }.into())
+        }
         None => Ok(names.len()),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::DriverError;
 use scupper_cluster::{Cluster, ConnectOptions, Connection, ReadError};
-use scupper_common::text::nearest;
+use scupper_common::text::all_nearest;
 use scupper_report::{LeasedDrain, LeftToUndo};
 
 /// Which nodes a command is for.
@@ -58,7 +58,12 @@ pub async fn resolve(cluster: &Cluster, nodes: &NodeSelection) -> Result<Vec<Str
 /// The error for a name that no node has.
 async fn no_such_node(cluster: &Cluster, node: String) -> DriverError {
     let names = cluster.nodes_with("").await.unwrap_or_default();
-    let nearest = nearest(&node, names.iter().map(String::as_str)).map(str::to_owned);
+    let nearest = all_nearest(&node, names.iter().map(String::as_str));
+    // Many similar names are no suggestion.
+    let nearest = match nearest.len() {
+        ..=3 => nearest.into_iter().map(str::to_owned).collect(),
+        _ => Vec::new(),
+    };
     DriverError::NoSuchNode { node, nearest }
 }
 

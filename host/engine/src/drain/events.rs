@@ -13,7 +13,7 @@ use super::replies;
 use crate::{Answer, Budget, CommandId, Event, Intent, Node, Outcome, Phase, PolicyInfo};
 
 /// Why a drain ends that an annotation of its node cancels.
-const CANCELLED: &str = "cancelled by scupper cancel";
+const CANCELLED: &str = "scupper cancel was called";
 
 impl Drain {
     pub(super) fn apply(&mut self, event: Event) {

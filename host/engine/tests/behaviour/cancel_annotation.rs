@@ -6,7 +6,7 @@ use crate::harness::*;
 
 fn cancelled() -> Outcome {
     Outcome::Cancelled {
-        reason: "cancelled by scupper cancel".to_owned(),
+        reason: "scupper cancel was called".to_owned(),
     }
 }
 

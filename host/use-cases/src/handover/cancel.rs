@@ -29,7 +29,7 @@ const SILENCE: Duration = Duration::from_secs(3);
 /// Within this a driver that runs outside of a pod releases what no drain is under way for.
 const SOON: Duration = Duration::from_secs(2);
 /// Why a drain ends whose process is gone.
-const REASON: &str = "cancelled by scupper cancel, because the process that drained is gone";
+const REASON: &str = "scupper cancel was called, and the process that drained was gone";
 
 /// What was cancelled at each node.
 pub(super) type CancelResults = Vec<(String, Result<Cancelled, CommandError>)>;
