@@ -31,24 +31,43 @@ const LATEST: Duration = Duration::from_secs(600);
 pub(super) struct Estimates {
     /// The agreed plan.
     plan: Option<Plan>,
-    /// What recordings have shown, read once.
+    /// What recordings have shown, read once, before anything is played.
     learned: Option<Arc<Learned>>,
-    playing: Option<BoxStream<'static, Option<Plays>>>,
+    playing: Option<BoxStream<'static, Option<EstimateResult>>>,
     /// Something was known before.
     has_some: bool,
     again: Option<Time>,
 }
 
 /// What a thread returns.
-pub(super) struct Plays {
-    learned: Arc<Learned>,
-    ends: Option<EndTimes>,
+pub(super) enum EstimateResult {
+    /// What recordings have shown.
+    Learned(Learned),
+    /// When the plays have ended.
+    Ends(EndTimes),
 }
 
 impl Estimates {
-    /// The next result; waits while nothing is played.
-    pub(super) async fn next(&mut self) -> Option<Plays> {
+    /// The next result; waits while nothing is read or played. `None`: nothing is known, and nothing will be.
+    pub(super) async fn next(&mut self) -> Option<EstimateResult> {
         next_of(&mut self.playing).await.flatten()
+    }
+
+    /// In a thread of its own: a process that ends would wait for a blocking task of the runtime. If it panics nothing is
+    /// known.
+    fn begin(&mut self, work: impl FnOnce() -> Option<EstimateResult> + Send + 'static) {
+        let (sender, found) = oneshot::channel();
+        let work = move || {
+            // Nobody waits any more where the drain has ended.
+            let _unread = sender.send(work());
+        };
+        match thread::Builder::new().name("estimate".to_owned()).spawn(work) {
+            Ok(_) => {
+                let found = stream::once(async { found.await.ok().flatten() });
+                self.playing = Some(found.boxed());
+            }
+            Err(error) => tracing::debug!(%error, "when the drain will end is not estimated"),
+        }
     }
 
     /// Nobody wants to know any more.
@@ -68,36 +87,28 @@ impl EngineRunner {
         }
     }
 
-    /// Begins to play, if it is time for that.
+    /// Begins to play, if it is time for that. Without an earlier drain there is nothing to play with, and the pods need not
+    /// be copied.
     pub(super) fn estimate_again(&mut self, now: Time) {
         let is_time = self.estimates.again.is_some_and(|again| again <= now);
         if !is_time || self.estimates.playing.is_some() || !self.drain.phase().follows_plan() {
             return;
         }
         self.estimates.again = None;
-        let (Some(directory), Some(situation)) = (self.deps.recordings.directory(), self.situation(now))
-        else {
-            return;
-        };
-        let (directory, learned) = (directory.clone(), self.estimates.learned.clone());
-        let (sender, played) = oneshot::channel();
-        // A thread of its own: a process that ends would wait for a blocking task of the runtime. If it panics nothing
-        // is known.
-        let playing = move || {
-            let learned = learned.or_else(|| learned_from(&directory, &situation.request.id));
-            let plays = learned.map(|learned| Plays {
-                ends: EndTimes::of(&situation, &learned, PLAYS),
-                learned,
-            });
-            // Nobody waits any more where the drain has ended.
-            let _unread = sender.send(plays);
-        };
-        match thread::Builder::new().name("estimate".to_owned()).spawn(playing) {
-            Ok(_) => {
-                let played = stream::once(async { played.await.ok().flatten() });
-                self.estimates.playing = Some(played.boxed());
+        match self.estimates.learned.clone() {
+            Some(learned) => {
+                if let Some(situation) = self.situation(now) {
+                    let play = move || EndTimes::of(&situation, &learned, PLAYS).map(EstimateResult::Ends);
+                    self.estimates.begin(play);
+                }
             }
-            Err(error) => tracing::debug!(%error, "when the drain will end is not estimated"),
+            None => {
+                if let Some(directory) = self.deps.recordings.directory() {
+                    let (directory, own) = (directory.clone(), self.drain.request().id.clone());
+                    let read = move || learned_from(&directory, &own).map(EstimateResult::Learned);
+                    self.estimates.begin(read);
+                }
+            }
         }
     }
 
@@ -115,16 +126,18 @@ impl EngineRunner {
         })
     }
 
-    pub(super) fn estimated(&mut self, plays: Option<Plays>) {
+    pub(super) fn estimated(&mut self, found: Option<EstimateResult>) {
         self.estimates.playing = None;
         let now = self.deps.clock.now();
-        let Some(Plays { learned, ends }) = plays else {
-            return;
-        };
-        self.estimates.learned = Some(learned);
-        // Nothing is known, and nothing will be, of its pods.
-        let Some(ends) = ends.filter(|_| self.drain.phase().follows_plan()) else {
-            return;
+        let ends = match found {
+            Some(EstimateResult::Learned(learned)) => {
+                self.estimates.learned = Some(Arc::new(learned));
+                self.estimates.again = Some(now);
+                return;
+            }
+            Some(EstimateResult::Ends(ends)) if self.drain.phase().follows_plan() => ends,
+            // Nothing is known, and nothing will be, of its pods.
+            Some(EstimateResult::Ends(_)) | None => return,
         };
         self.estimates.again = Some(now + pause(now, &ends));
         if std::mem::replace(&mut self.estimates.has_some, true) {
@@ -150,7 +163,8 @@ fn pause(now: Time, ends: &EndTimes) -> Duration {
 }
 
 /// `None`: they cannot be read.
-fn learned_from(directory: &Directory, own: &str) -> Option<Arc<Learned>> {
+/// `None`: no other drain was recorded.
+fn learned_from(directory: &Directory, own: &str) -> Option<Learned> {
     let files = match directory.newest(RECORDINGS, BYTES) {
         Ok(files) => files,
         Err(error) => {
@@ -162,5 +176,5 @@ fn learned_from(directory: &Directory, own: &str) -> Option<Arc<Learned>> {
     for error in unreadable {
         tracing::debug!("a recorded drain cannot be read: {}", chain(&error));
     }
-    Some(Arc::new(learned))
+    (learned != Learned::default()).then_some(learned)
 }

@@ -211,7 +211,7 @@ impl EngineRunner {
                 }
                 WakeupReason::Learned(policy, known) => self.peers.set(&self.deps.cluster, &policy, known),
                 WakeupReason::Found(findings) => self.report_found(&findings),
-                WakeupReason::Estimated(plays) => self.estimated(plays),
+                WakeupReason::Estimated(found) => self.estimated(found),
                 WakeupReason::ShadowPlanned(plan) => self.shadow_planned(plan),
                 WakeupReason::TaintRemoved => {}
                 WakeupReason::OrdersChanged => self.obey(orders.borrow_and_update().clone()),
@@ -309,7 +309,7 @@ impl EngineRunner {
             biased;
             changed = orders.changed() => changed.map_or(WakeupReason::Abandoned, |()| WakeupReason::OrdersChanged),
             Some(findings) = next_of(&mut self.findings) => WakeupReason::Found(findings),
-            plays = self.estimates.next() => WakeupReason::Estimated(plays),
+            found = self.estimates.next() => WakeupReason::Estimated(found),
             plan = self.shadows.next() => WakeupReason::ShadowPlanned(plan),
             Some(answer) = self.running.join_next(), if !self.running.is_empty() => WakeupReason::Event(answered(answer)),
             () = self.taint_removal.end() => WakeupReason::TaintRemoved,

@@ -7,7 +7,7 @@ use scupper_policy::KnownPeers;
 use scupper_pre_flight::Finding;
 use scupper_recording::ShadowPlan;
 
-use super::estimate::Plays;
+use super::estimate::EstimateResult;
 
 /// The next item, if there is a stream.
 pub(super) async fn next_of<T>(stream: &mut Option<BoxStream<'static, T>>) -> Option<T> {
@@ -36,8 +36,8 @@ pub(super) enum WakeupReason {
     Learned(String, Vec<KnownPeers>),
     /// The first plan has been examined.
     Found(Vec<Finding>),
-    /// When the drain will probably end is known, or not known.
-    Estimated(Option<Plays>),
+    /// What earlier drains have shown is known, or when this one will probably end; `None`: neither will be.
+    Estimated(Option<EstimateResult>),
     /// A shadow policy has planned; `None`: no further one will.
     ShadowPlanned(Option<ShadowPlan>),
     /// The removal of a taint has ended.
