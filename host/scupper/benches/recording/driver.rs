@@ -1,5 +1,6 @@
 //! A driver as a separate process with a simulated API server of its own.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -35,7 +36,8 @@ pub(crate) struct Driver {
     keeps: Keeps,
     drains: usize,
     recorded: u64,
-    requests: usize,
+    /// How many of each kind, since the first drain.
+    requests: BTreeMap<String, usize>,
 }
 
 impl Driver {
@@ -57,7 +59,7 @@ impl Driver {
             keeps,
             drains: 0,
             recorded: 0,
-            requests: 0,
+            requests: BTreeMap::new(),
         };
         driver
             .until(|driver| {
@@ -96,7 +98,12 @@ impl Driver {
         })
         .await;
         assert!(store.list("pods").is_empty(), "{name} has not drained the node");
-        self.requests = self.api.requests_since(mark).len();
+        if self.drains > 1 {
+            for request in self.api.requests_since(mark) {
+                let kind = [request.verb, request.resource, request.subresource].join(" ");
+                *self.requests.entry(kind.trim_end().to_owned()).or_default() += 1;
+            }
+        }
         let node = |node: &mut serde_json::Value| node["spec"]["unschedulable"] = false.into();
         store.edit("nodes", "", NODE, node).unwrap();
         tokio::time::sleep(SETTLED).await;
@@ -129,9 +136,9 @@ impl Driver {
         self.recorded
     }
 
-    /// The requests from the last drain's event to its end.
-    pub(crate) const fn requests(&self) -> usize {
-        self.requests
+    /// The requests from a drain's event to its end, of each kind, of all drains after the first.
+    pub(crate) const fn requests(&self) -> &BTreeMap<String, usize> {
+        &self.requests
     }
 
     /// The oldest first.

@@ -15,6 +15,7 @@ mod memory;
 #[path = "../support/process.rs"]
 mod process;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use driver::{Driver, Keeps};
@@ -73,10 +74,19 @@ async fn main() {
     let (without, recording) = (&drivers[0].0, &drivers[1].0);
     println!("\na recording has {} KiB", recording.recorded() >> 10);
     println!(
-        "requests of the last drain: {} without and {} with a recording",
-        without.requests(),
-        recording.requests()
+        "\n{:<48} {:>12} {:>12}",
+        "requests of all drains", "without", "recording"
     );
+    let kinds: BTreeSet<&String> = without
+        .requests()
+        .keys()
+        .chain(recording.requests().keys())
+        .collect();
+    for kind in kinds {
+        let [without, recording] =
+            [without, recording].map(|driver| driver.requests().get(kind).copied().unwrap_or_default());
+        println!("{kind:<48} {without:>12} {recording:>12}");
+    }
 }
 
 fn mean(turns: &[Duration]) -> f64 {
