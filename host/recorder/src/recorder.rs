@@ -20,6 +20,8 @@ use crate::writer::{Waiting, write};
 
 /// Of turns in which nothing happens, one is recorded in this time.
 const IDLE: Duration = Duration::from_secs(60);
+/// The memory of a turn that the next one gets, in bytes.
+const KEPT: usize = 16 << 10;
 /// How long the end of a drain waits for the disk.
 const LAST_WRITE: Duration = Duration::from_secs(2);
 
@@ -155,8 +157,11 @@ impl Recorder {
             &commands,
             b"]}}\n",
         ]);
-        inputs.clear();
-        commands.clear();
+        for kept in [&mut inputs, &mut commands] {
+            kept.clear();
+            // The turn that lists all pods is much longer than any other.
+            kept.shrink_to(KEPT);
+        }
         (self.inputs, self.commands) = (inputs, commands);
     }
 

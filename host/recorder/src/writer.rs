@@ -12,7 +12,7 @@ use crate::line::{LONGEST, Line};
 /// What comes within this time is written together; a process that is killed loses at most that.
 const TOGETHER: Duration = Duration::from_secs(1);
 /// So many bytes are written sooner.
-const ENOUGH: usize = 256 << 10;
+const ENOUGH: usize = 64 << 10;
 /// So many bytes may wait for the disk, or one line.
 pub(crate) const MOST_WAITING: usize = 4 << 20;
 /// A recording has at most so many bytes before compression.
