@@ -23,7 +23,7 @@ const TICKS: u64 = 100;
 pub(crate) enum Keeps {
     /// None, ever.
     Nothing,
-    /// None: each one is removed once its drain is over.
+    /// None: each one is removed before the next drain.
     Last,
     /// Those of all earlier drains.
     All,
@@ -72,6 +72,11 @@ impl Driver {
 
     /// Drains so many pods, and waits until the driver is idle again.
     pub(crate) async fn drain(&mut self, pods: usize) {
+        if self.keeps == Keeps::Last {
+            self.recordings()
+                .iter()
+                .for_each(|file| fs::remove_file(file).unwrap());
+        }
         self.drains += 1;
         let (store, name) = (self.api.store(), format!("drain-{}", self.drains));
         for number in 0..pods {
@@ -111,19 +116,10 @@ impl Driver {
         let bytes = newest.map(|file| fs::metadata(file).unwrap().len());
         self.recorded = bytes.unwrap_or_default();
         assert_eq!(self.keeps == Keeps::Nothing, self.recorded == 0);
-        if self.keeps == Keeps::Last {
-            self.recordings()
-                .iter()
-                .for_each(|file| fs::remove_file(file).unwrap());
-        }
     }
 
-    /// The CPU time of all its threads, also of those that have ended.
     pub(crate) fn cpu(&self) -> Duration {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.process.pid())).unwrap();
-        let fields = stat.rsplit_once(')').unwrap().1.split_whitespace();
-        let ticks = fields.skip(11).take(2).map(|field| field.parse::<u64>().unwrap());
-        Duration::from_millis(ticks.sum::<u64>() * 1000 / TICKS)
+        cpu(self.process.pid())
     }
 
     /// A field of its status.
@@ -142,7 +138,7 @@ impl Driver {
     }
 
     /// The oldest first.
-    fn recordings(&self) -> Vec<PathBuf> {
+    pub(crate) fn recordings(&self) -> Vec<PathBuf> {
         let Ok(files) = fs::read_dir(self.process.file("state/recordings")) else {
             return Vec::new();
         };
@@ -158,4 +154,12 @@ impl Driver {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
+}
+
+/// The CPU time of all threads of a process, also of those that have ended.
+pub(crate) fn cpu(pid: u32) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields = stat.rsplit_once(')').unwrap().1.split_whitespace();
+    let ticks = fields.skip(11).take(2).map(|field| field.parse::<u64>().unwrap());
+    Duration::from_millis(ticks.sum::<u64>() * 1000 / TICKS)
 }

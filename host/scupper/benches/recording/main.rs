@@ -1,5 +1,7 @@
 //! What a recording costs a drain of 110 pods: CPU time and memory of the driver's process, on a simulated API server.
 //!
+//! `cargo bench --bench recording -- FILE`: only what the recorder itself takes for the drain that was recorded in FILE.
+//!
 //! Three drivers drain by turns: one that records nothing, one that records and has no earlier recordings, and one that
 //! also estimates the end from them. Compare only figures of the same run.
 #![expect(
@@ -9,6 +11,7 @@
     reason = "a benchmark stops at what it did not expect, and prints"
 )]
 
+mod alone;
 mod driver;
 #[path = "../support/memory.rs"]
 mod memory;
@@ -38,6 +41,12 @@ async fn main() {
     if std::env::args().any(|arg| arg == "--test") {
         return;
     }
+    let file = std::env::args().skip(1).find(|arg| !arg.starts_with("--"));
+    if let Some(file) = file {
+        let took = alone::cpu(file.as_ref()).await;
+        println!("the recorder alone takes {took:.2?} of CPU time");
+        return;
+    }
     println!("{PODS} pods that end after half a second, {TURNS} turns of {BATCH} drains each\n");
     let mut drivers = Vec::new();
     for (_, keeps) in MODES {
@@ -55,24 +64,32 @@ async fn main() {
         }
     }
     println!(
-        "{:<24} {:>12} {:>12} {:>8} {:>10} {:>10}",
-        "CPU time of a drain", "mean", "median", "more", "most RSS", "RSS"
+        "{:<24} {:>12} {:>12} {:>8} {:>10} {:>10} {:>10}",
+        "CPU time of a drain", "mean", "median", "more", "most RSS", "RSS", "its own"
     );
     let without = mean(&drivers[0].1);
     for ((name, _), (driver, turns)) in MODES.iter().zip(&mut drivers) {
         let mean = mean(turns);
         turns.sort();
         println!(
-            "{name:<24} {:>9.1} ms {:>9.1} ms {:>6.1} % {:>6.1} MiB {:>6.1} MiB",
+            "{name:<24} {:>9.1} ms {:>9.1} ms {:>6.1} % {:>6.1} MiB {:>6.1} MiB {:>6.1} MiB",
             mean * 1e3,
             turns[turns.len() / 2].as_secs_f64() * 1e3,
             (mean / without - 1.0) * 100.0,
             driver.mib("VmHWM:"),
             driver.mib("VmRSS:"),
+            driver.mib("RssAnon:"),
         );
     }
-    let (without, recording) = (&drivers[0].0, &drivers[1].0);
-    println!("\na recording has {} KiB", recording.recorded() >> 10);
+    let recording = &drivers[1].0;
+    let alone = alone::cpu(&recording.recordings()[0]).await;
+    println!(
+        "\na recording has {} KiB; the recorder alone takes {:.1} ms for it, {:.1} %",
+        recording.recorded() >> 10,
+        alone.as_secs_f64() * 1e3,
+        alone.as_secs_f64() / without * 100.0
+    );
+    let without = &drivers[0].0;
     println!(
         "\n{:<48} {:>12} {:>12}",
         "requests of all drains", "without", "recording"
