@@ -100,6 +100,20 @@ fn whoever_may_use_kubectl_drain_can_cancel_a_drain_that_was_left() {
     assert!(!rig.is_cordoned("worker-1"), "{cancel:#?}");
 }
 
+/// The node shows the end. Whether a LifecycleEvent is still there may not be seen, and none was withdrawn.
+#[test]
+fn whoever_may_use_kubectl_drain_cancels_as_fast_as_an_administrator() {
+    let rig = cluster(OF_KUBECTL);
+    rig.apply(rig.pod("slow", "worker-1").grace(300).stuck());
+    let mut drain = rig.start(&["drain", "worker-1", "--local", "--ignore-daemonsets"]);
+    drain.prints("evict    shop/slow");
+    // Less than a refused read may take to count elsewhere.
+    let cancel = rig.run(&["cancel", "worker-1", "--wait-timeout", "8s"]);
+    assert_eq!(cancel.code, Some(0), "{cancel:#?}");
+    assert_eq!(drain.ended().code, Some(5));
+    assert!(!rig.is_cordoned("worker-1"));
+}
+
 #[test]
 fn the_right_that_is_missing_is_named_at_once() {
     for (verb, resource) in [("get", "nodes"), ("list", "pods")] {

@@ -14,7 +14,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout_at
 use super::create::{offered, offered_for};
 use super::{CancelOptions, HandOverError};
 use crate::{CommandError, driver_pods, status};
-use scupper_cluster::{CANCEL_ANNOTATION, Cluster, ConnectOptions};
+use scupper_cluster::{CANCEL_ANNOTATION, Cluster, ConnectOptions, OPTIONAL_READ_PATIENCE};
 use scupper_driver::{
     CordonsAhead, DriverError, LocalOptions, NodeSelection, RollBack, resolve_nodes, run_locally,
 };
@@ -28,6 +28,8 @@ const LOOK: Duration = Duration::from_secs(1);
 const SILENCE: Duration = Duration::from_secs(3);
 /// Within this a driver that runs outside of a pod releases what no drain is under way for.
 const SOON: Duration = Duration::from_secs(2);
+/// Where no LifecycleEvent was deleted, the node alone shows the end. Who may not list LifecycleEvents waits no longer for them.
+const REFUSED_READS: Duration = Duration::from_secs(1);
 /// Why a drain ends whose process is gone.
 const REASON: &str = "scupper cancel was called, and the process that drained was gone";
 
@@ -67,11 +69,7 @@ pub enum CancelEnd {
 /// Cancels every drain of the nodes that has not ended, and waits for their ends: one that takes its time, or fails, keeps no
 /// other from its own.
 pub async fn cancel(options: &CancelOptions) -> Result<CancelResults, CommandError> {
-    let connect = ConnectOptions {
-        connection: options.connection.clone(),
-        ..ConnectOptions::default()
-    };
-    let cluster = Cluster::connect(&connect).await.map_err(DriverError::Connect)?;
+    let cluster = connect(options, OPTIONAL_READ_PATIENCE).await?;
     let mut asked = Vec::new();
     // All of them are asked before any is waited for.
     for node in resolve_nodes(&cluster, &options.nodes).await? {
@@ -92,6 +90,16 @@ pub async fn cancel(options: &CancelOptions) -> Result<CancelResults, CommandErr
         (node, cancelled)
     });
     Ok(join_all(ends).await)
+}
+
+/// `refusals`: how long a refused read that is not needed may be a hiccup.
+async fn connect(options: &CancelOptions, refusals: Duration) -> Result<Cluster, DriverError> {
+    let connect = ConnectOptions {
+        connection: options.connection.clone(),
+        refusal_patience: refusals,
+        ..ConnectOptions::default()
+    };
+    Cluster::connect(&connect).await.map_err(DriverError::Connect)
 }
 
 /// What the waits for all nodes share.
@@ -265,7 +273,11 @@ impl CancelRequest {
         waits: Waits<'_>,
     ) -> Result<CancelEnd, CommandError> {
         let waits = self.shortened(cluster, node, waits).await;
-        let mut statuses = status::follow(cluster, node).await?.boxed();
+        let follows = match self.events.is_empty() {
+            true => connect(options, REFUSED_READS).await?,
+            false => cluster.clone(),
+        };
+        let mut statuses = status::follow(&follows, node).await?.boxed();
         let mut silence = Some(Instant::now() + SILENCE);
         let mut look = interval(LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);

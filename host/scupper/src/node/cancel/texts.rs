@@ -22,6 +22,11 @@ fn every_answer() {
     };
     let drains = ["LifecycleEvent drain-worker-1-x7d2p", "drain drain-worker-1"];
     let mut all = vec![
+        Cancelled {
+            was_idle: true,
+            ..cancelled("", &[], CancelEnd::Ended)
+        },
+        // The Lease could not be read.
         cancelled("", &[], CancelEnd::Ended),
         Cancelled {
             was_cordoned: true,
