@@ -17,7 +17,9 @@ use std::time::Duration;
 
 use scupper_api::{ClaimStatus, LifecycleEvent, Workload};
 use scupper_checkpoint::LeasedDrain;
-use scupper_engine::{Budget, Checkpoint, Controller, Node, Phase, Pod, PodRef, Reason, Subject, Time, Uid};
+use scupper_engine::{
+    Budget, Checkpoint, Controller, Intent, Node, Phase, Pod, PodRef, Reason, Subject, Time, Uid,
+};
 
 use super::drain_status::{DrainStatus, HookStatus, PodStatus, open_hooks, subject_text};
 use super::messages::needs_no_report;
@@ -188,6 +190,14 @@ impl NodeStatus {
     fn is_over(&self) -> bool {
         let mark = self.node.checkpoint.as_ref();
         mark.is_none_or(|mark| mark.phase == Phase::Finished)
+    }
+
+    /// Another client has lifted the cordon of the drain, which asks no pod to leave meanwhile. Its process may not have
+    /// published that yet.
+    pub(super) fn is_paused(&self) -> bool {
+        let mark = self.node.checkpoint.as_ref();
+        let needs_cordon = |mark: &Checkpoint| mark.intent == Intent::Drain && mark.phase.needs_cordon();
+        !self.node.unschedulable && !self.lease_holder.is_abandoned() && mark.is_some_and(needs_cordon)
     }
 
     /// The operator has said for this drain that the node's machine is off: its process published it, or has tainted

@@ -51,7 +51,7 @@ pub(super) fn of_pod(
         Reason::Unreachable { .. } | Reason::Throttled { .. } => {
             "kubectl get --raw /readyz?verbose    # whether the API server is well".to_owned()
         }
-        Reason::NodeUncordoned => format!("kubectl cordon {node}    # to continue the drain"),
+        Reason::NodeUncordoned => of_paused(node),
         Reason::NamespaceTerminating => {
             format!("kubectl describe namespace {namespace}    # what blocks its deletion")
         }
@@ -153,9 +153,16 @@ pub(super) fn of_volumes(left: &VolumesLeft, node: &str) -> String {
     }
 }
 
+/// Advice for a drain whose cordon another client has lifted.
+pub(super) fn of_paused(node: &str) -> String {
+    format!("kubectl cordon {node}    # to continue the drain")
+}
+
 /// Advice for a drain that has ended while the node is not drained.
 pub(super) fn of_undone(node: &str) -> String {
-    format!("scupper plan {node}    # what stands in the way now; scupper drain {node} tries again")
+    format!(
+        "scupper plan {node}    # what stands in the way now; scupper drain {node} tries again, with the flags that it needs"
+    )
 }
 
 /// Advice for an abandoned drain.

@@ -41,7 +41,7 @@ fn drain(status: &NodeStatus, mark: &Checkpoint, now: Time) -> Value {
     let hooks = status.hooks(now).into_iter();
     let hooks = hooks.map(|hook| joined(hook.to_json(), json!({ "running": is_running })));
     json!({
-        "name": mark.name, "trigger": mark.trigger, "phase": mark.phase.name(),
+        "name": mark.name, "trigger": mark.trigger, "phase": status.phase(mark, now).name(),
         "started": rfc3339(mark.started), "deadline": mark.deadline.map(rfc3339),
         "nodeIsOff": status.machine_is_off(mark), "hooks": hooks.collect::<Vec<_>>(),
     })

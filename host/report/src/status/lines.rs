@@ -8,7 +8,7 @@ use super::lookups::workload_text;
 use super::{LeaseHolder, NodeStatus, RemainingPod, advice};
 use crate::conditions::is_repeated;
 use crate::drain_status::{HookStatus, contains_duration, reason_text};
-use crate::messages::{count, one_line};
+use crate::messages::{UNCORDONED, count, one_line};
 use crate::not_ready;
 use crate::pod_list::PodList;
 
@@ -288,6 +288,10 @@ fn drain_lines(status: &NodeStatus, now: Time) -> Vec<String> {
         }
     )];
     lines.extend(driver_line(status, now));
+    if status.is_paused() {
+        lines.push(format!("  paused     {UNCORDONED}"));
+        lines.push(format!("    next: {}", advice::of_paused(&status.node.name)));
+    }
     // What --node-is-off has done is undone by other commands.
     if is_undone(status, mark, now) && status.node.unschedulable && !status.machine_is_off(mark) {
         lines.push(format!("    next: {}", advice::of_undone(&status.node.name)));

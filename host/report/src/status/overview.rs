@@ -18,6 +18,9 @@ use scupper_common::clock::rfc3339;
 /// For how long a node shows that its last drain has failed, or that it was given back.
 const SHOWN_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Older numbers of pods have their age beside them.
+const LIVE: Duration = Duration::from_secs(2);
+
 /// How many reasons are named.
 const REASONS: usize = 3;
 
@@ -174,7 +177,11 @@ fn at_work(status: &NodeStatus, now: Time) -> Option<Found> {
         .map(|drain| format!(", continued for {} {}", drain.trigger, drain.name));
     let of = format!("{} {}{}", mark.trigger, mark.name, taken.unwrap_or_default());
     let gone = status.holder_text(now);
-    let texts = std::iter::once(of).chain(gone).chain(pods_to_go(status, now));
+    let paused = status
+        .is_paused()
+        .then(|| "paused, because the node was uncordoned".to_owned());
+    let texts = std::iter::once(of).chain(gone).chain(paused);
+    let texts = texts.chain(pods_to_go(status, now));
     let since = match status.lease_holder {
         LeaseHolder::Abandoned { silent_since, .. } => silent_since,
         _ => Some(mark.started),
@@ -182,7 +189,7 @@ fn at_work(status: &NodeStatus, now: Time) -> Option<Found> {
     Some((state, since, texts.collect::<Vec<_>>().join("; ")))
 }
 
-/// How many pods are to leave, and what most of them wait for.
+/// How many pods are to leave, and what most of them wait for, as the draining process has published it last.
 fn pods_to_go(status: &NodeStatus, now: Time) -> Option<String> {
     let view = status.current_driver_status(now)?;
     let leaving = view.pods.iter().filter(|pod| !pod.reason.stays());
@@ -201,7 +208,12 @@ fn pods_to_go(status: &NodeStatus, now: Time) -> Option<String> {
     let rest = all - sorted.iter().take(REASONS).map(|(_, pods)| pods).sum::<usize>();
     let rest = (rest > 0).then(|| count(rest, "other"));
     let which: Vec<_> = most.chain(rest).collect();
-    let pods = (all > 0).then(|| format!("{} to go: {}", count(all, "pod"), which.join(", ")));
+    let age = now.since(view.at);
+    let when = match age >= LIVE {
+        true => format!(" {} ago", HumanDuration(Duration::from_secs(age.as_secs()))),
+        false => String::new(),
+    };
+    let pods = (all > 0).then(|| format!("{} to go{when}: {}", count(all, "pod"), which.join(", ")));
     let hooks = view
         .hooks
         .iter()

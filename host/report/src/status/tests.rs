@@ -272,7 +272,7 @@ fn a_drain_that_has_left_nothing_on_the_node_is_shown_as_planning_until_it_has()
         id: mark.as_ref().unwrap().id.clone(),
         name: "gpu-3".into(),
         trigger: "DrainRequest".into(),
-        intent: scupper_engine::Intent::Drain,
+        intent: Intent::Drain,
         to_undo: BTreeMap::new(),
         policies: BTreeSet::new(),
     };

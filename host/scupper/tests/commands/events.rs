@@ -28,6 +28,18 @@ fn uncordoned(rig: &Rig, drain: &mut Running, times: usize) {
             .count()
             == times
     });
+    // Not only once the drain has published what its pods wait for now.
+    let status = rig.run(&["status", "worker-1"]).stdout;
+    let words = [
+        "  paused     the node was uncordoned outside Scupper",
+        "next: kubectl cordon worker-1",
+    ];
+    assert!(words.iter().all(|it| status.contains(it)), "{status}");
+    let overview = rig.run(&["status"]).stdout;
+    assert!(
+        overview.contains("paused, because the node was uncordoned"),
+        "{overview}"
+    );
     cordon(rig, true);
 }
 

@@ -42,7 +42,8 @@ fn without_nodes_each_node_of_which_there_is_something_to_say_has_a_line() {
             1,
             &[
                 "worker-1  draining",
-                "command drain-worker-1; 1 pod to go: 1 BudgetExhausted",
+                "command drain-worker-1; 1 pod to go",
+                ": 1 BudgetExhausted",
             ],
         ) {
             assert!(
