@@ -10,9 +10,8 @@ const MOST_PODS: usize = 5;
 pub enum LocalError {
     /// Another process drains it, or died while draining it.
     #[error(
-        "another process works on node {node}: {phase}, for {trigger} {name}; \
-         {}",
-        busy_advice(trigger, *intent, *wanted, node)
+        "{}: {phase}, for {trigger} {name}; {}",
+        at_work(trigger, node), busy_advice(trigger, *intent, *wanted, node)
     )]
     Busy {
         /// The node.
@@ -72,8 +71,9 @@ pub enum LocalError {
     },
     /// A driver's drain can be continued only if the driver is certainly gone.
     #[error(
-        "another process works on node {node}: {phase}, for {trigger} {name}; the node's Lease could not be taken, so \
-         whether that process is gone is not known"
+        "{}: {phase}, for {trigger} {name}; the node's Lease could not be taken, so whether that process is gone is not \
+         known",
+        at_work(trigger, node)
     )]
     Unproven {
         /// The node.
@@ -152,8 +152,8 @@ pub enum LocalError {
     },
     /// Its cordon is not ours.
     #[error(
-        "node {node} was not cordoned by Scupper, so its cordon stays, and nothing has changed; to lift it, with the hooks \
-         of policies: scupper uncordon {node} --force"
+        "node {node} was not cordoned by Scupper, so its cordon stays, and nothing has changed; to lift it: scupper \
+         uncordon {node} --force, which calls hooks only of the policies in --config"
     )]
     ForeignCordon {
         /// The node.
@@ -225,6 +225,14 @@ fn doing(mark: &Checkpoint) -> String {
 }
 
 /// To give a node back, its drain need not be continued.
+/// A driver that is away comes back, and its drain is not free meanwhile.
+fn at_work(trigger: &str, node: &str) -> String {
+    match Trigger::of(trigger) {
+        Trigger::Command => format!("another process works on node {node}"),
+        _ => format!("the driver of node {node} is at work, or goes on once it runs again"),
+    }
+}
+
 fn busy_advice(trigger: &str, intent: Intent, wanted: Intent, node: &str) -> String {
     match (wanted, intent) {
         (Intent::Uncordon, Intent::Drain) => {
@@ -246,6 +254,10 @@ fn advice(trigger: &str, intent: Intent, node: &str) -> String {
         Trigger::Command => "that process is gone",
         _ => "its driver is gone for good",
     };
+    let flags = match Trigger::of(trigger) {
+        Trigger::Command => "",
+        _ => ", with the flags that the status names",
+    };
     let see = see(node);
     match intent {
         Intent::Drain if Trigger::of(trigger) == Trigger::DrainRequest => {
@@ -253,7 +265,7 @@ fn advice(trigger: &str, intent: Intent, node: &str) -> String {
         }
         Intent::Drain => {
             format!(
-                "{see}; to stop it: scupper cancel {node}; if {process}, continue its drain: scupper drain {node} --take-over"
+                "{see}; to stop it: scupper cancel {node}; if {process}, continue its drain: scupper drain {node} --take-over{flags}"
             )
         }
         // The node takes pods once it has ended; a cancel is for drains.
