@@ -21,8 +21,8 @@ use super::messages::{
     volumes_settled_text,
 };
 use super::pre_flight::finding_line;
-use super::surge::{step_text, surge_texts};
-use super::undo::{not_undone_texts, undo_command};
+use super::surge::{step_text, surge_texts, whole_seconds};
+use super::undo::{not_undone_texts, typed_flags, undo_command};
 use super::waits::{NamedWaits, UntoldWaits};
 
 /// Interval after which a hook that waits without new progress is mentioned again.
@@ -36,6 +36,7 @@ pub struct DrainLines {
     node: String,
     /// Lets policies undo what the drain leaves.
     undo_command: String,
+    flags: String,
     /// There are policies that may have to.
     has_policies: bool,
     /// The cordon, as far as this drain has told; `None`: it has not.
@@ -78,6 +79,7 @@ impl DrainLines {
             intent: request.intent,
             node: request.node.clone(),
             undo_command: undo_command(&request.trigger, &request.node),
+            flags: typed_flags(request),
             has_policies: !request.policies.is_empty(),
             cordon: None,
             planned: false,
@@ -94,7 +96,10 @@ impl DrainLines {
             planners: BTreeMap::new(),
         };
         let deadline = match request.deadline {
-            Some(deadline) => format!("to end within {}", HumanDuration(deadline.since(now))),
+            Some(deadline) => format!(
+                "to end within {}",
+                HumanDuration(whole_seconds(deadline.since(now)))
+            ),
             None => "without a deadline".to_owned(),
         };
         let what = request.intent.name();
@@ -436,6 +441,7 @@ impl DrainLines {
             is_done: outcome.is_success(),
             cordon,
             kept_by: &summary.kept_by,
+            flags: &self.flags,
             back: &back,
         };
         Some(left.text())

@@ -154,6 +154,8 @@ pub struct NodeLeft<'a> {
     pub cordon: CordonLeft,
     /// Policies whose hooks have been called, and whose part is undone by the uncordon.
     pub kept_by: &'a [String],
+    /// The flags of the drain that are known, each behind a space.
+    pub flags: &'a str,
     /// The command that gives the node back.
     pub back: &'a str,
 }
@@ -161,7 +163,10 @@ pub struct NodeLeft<'a> {
 impl NodeLeft<'_> {
     /// A sentence, with what to type next.
     pub fn text(&self) -> String {
-        let Self { node, back, .. } = self;
+        let Self {
+            node, flags, back, ..
+        } = self;
+        let others = if flags.is_empty() { "" } else { "other " };
         let kept = kept_text(self.kept_by);
         match (self.is_done, self.cordon) {
             (_, CordonLeft::None) => "the node takes pods".to_owned(),
@@ -173,8 +178,8 @@ impl NodeLeft<'_> {
             }
             (false, CordonLeft::Ours) => {
                 format!(
-                    "the node stays cordoned{kept}; to drain it again: scupper drain {node} (flags are not remembered); to give it \
-                     back: {back}"
+                    "the node stays cordoned{kept}; to drain it again: scupper drain {node}{flags} ({others}flags are not \
+                     remembered); to give it back: {back}"
                 )
             }
         }
@@ -227,17 +232,24 @@ mod tests {
 
     #[test]
     fn the_end_names_whoever_keeps_the_node_out_of_service() {
-        let left = |is_done, cordon, kept_by: &[&str]| {
+        let left_with = |flags, is_done, cordon, kept_by: &[&str]| {
             let kept_by: Vec<_> = kept_by.iter().map(|&it| it.to_owned()).collect();
             let left = NodeLeft {
                 node: "n",
                 is_done,
                 cordon,
                 kept_by: &kept_by,
+                flags,
                 back: "scupper uncordon n",
             };
             left.text()
         };
+        let left = |is_done, cordon, kept_by| left_with("", is_done, cordon, kept_by);
+        assert_eq!(
+            left_with(" --force", false, CordonLeft::Ours, &[]),
+            "the node stays cordoned; to drain it again: scupper drain n --force (other flags are not remembered); to give it \
+             back: scupper uncordon n"
+        );
         assert_eq!(
             left(true, CordonLeft::Ours, &[]),
             "the node stays cordoned; to give it back: scupper uncordon n"

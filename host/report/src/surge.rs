@@ -55,7 +55,7 @@ pub(crate) fn step_text(now: Time, deployment: &DeploymentRef, step: &SurgeStep)
 }
 
 /// Rounded up: the API server's answer takes a moment of the time limit, which the operator set in whole seconds.
-fn whole_seconds(time: Duration) -> Duration {
+pub(super) fn whole_seconds(time: Duration) -> Duration {
     Duration::from_secs(time.as_secs() + u64::from(time.subsec_nanos() > 0))
 }
 

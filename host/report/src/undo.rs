@@ -96,6 +96,21 @@ pub(super) fn undo_command(trigger: &str, node: &str) -> String {
     format!("scupper uncordon {node}{config}")
 }
 
+/// The flags of a command's drain that decide which pods may leave, each behind a space. Those of a driver's drain are its
+/// configuration.
+pub(super) fn typed_flags(request: &Request) -> String {
+    let filters = &request.settings.filters;
+    let flags = [
+        (filters.force, " --force"),
+        (filters.ignore_daemonsets, " --ignore-daemonsets"),
+        (filters.delete_emptydir_data, " --delete-emptydir-data"),
+        (filters.disable_eviction, " --disable-eviction"),
+    ];
+    let is_typed = Trigger::of(&request.trigger) == Trigger::Command;
+    let given = flags.into_iter().filter(|(is_set, _)| is_typed && *is_set);
+    given.map(|(_, flag)| flag).collect()
+}
+
 fn text(policy: &str, words: &str) -> String {
     let words = match words {
         "" => String::new(),

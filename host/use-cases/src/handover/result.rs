@@ -154,6 +154,7 @@ pub(super) async fn node_left(
         is_done,
         cordon,
         kept_by: &kept_by,
+        flags: "",
         back: &back,
     };
     Some(left.text())
