@@ -141,10 +141,9 @@ impl<'a> Group<'a> {
     pub(crate) fn played(&mut self) -> Played {
         let draws = &mut self.draws;
         let overhead = self.overhead;
-        let overheads = self
-            .runs
-            .iter()
-            .filter_map(|_| overhead.and_then(|place| draws.draw(place)));
+        // Recorded drains had pods; one without any takes nothing worth a forecast.
+        let runs = self.runs.iter().filter(|run| !run.play.leaving.is_empty());
+        let overheads = runs.filter_map(|_| overhead.and_then(|place| draws.draw(place)));
         // What one drain takes besides, those that run beside it do not wait for.
         let side_by_side = self.at_once.clamp(1, self.runs.len().max(1));
         let besides = overheads.sum::<Duration>() / u32::try_from(side_by_side).unwrap_or(u32::MAX);

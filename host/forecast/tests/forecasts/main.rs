@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fastrand::Rng;
-use scupper_engine::{Deletion, HookPhase, PolicyInfo, Reason, Time, Verdict, Wave};
+use scupper_engine::{Deletion, HookPhase, PolicyInfo, Reason, Time, Verdict, Wave, draft};
 use scupper_forecast::{EndTimes, Forecast, Learned, Workload};
 use scupper_recording::ObservedTimes;
 
@@ -54,6 +54,12 @@ fn a_drain_takes_some_time_of_its_own() {
     }
     let forecast = Forecast::of(&situation(Vec::new()), &learned, 50);
     assert_eq!(forecast.quantile(5), Some(seconds(12)), "{forecast:#?}");
+    // Where no pod is to leave, nothing of that is left.
+    let mut idle = situation(Vec::new());
+    idle.pods.clear();
+    idle.plan = draft(&[], &idle.request.settings, BEGIN);
+    let forecast = Forecast::of(&idle, &learned, 50);
+    assert_eq!(forecast.quantile(9), Some(Duration::ZERO), "{forecast:#?}");
 }
 
 #[test]
