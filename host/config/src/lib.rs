@@ -36,6 +36,6 @@ pub use drain::{
 pub use drain_requests::DrainRequestsFile;
 pub use problem::{ConfigError, Problem};
 pub use promote::{PromoteError, Promotion, promote};
-pub use read::{Configuration, beside, read, read_text};
+pub use read::{Configuration, beside, out_of_reach_text, read, read_text};
 pub use schema::schema;
 pub use units::{duration, quantity};

@@ -61,6 +61,18 @@ pub fn beside(policy: &Path, config: &Path) -> Option<PathBuf> {
     Some(config.with_file_name(name))
 }
 
+/// That a policy of the driver's image is neither there nor beside the configuration, and what to do. `None`: it is at one of
+/// them, or the configuration names it by a path from its own folder.
+pub fn out_of_reach_text(policy: &PolicySpec, config: &Path) -> Option<String> {
+    let beside = beside(&policy.file, config).filter(|beside| !beside.is_file())?;
+    Some(format!(
+        "policy {}: neither {} nor {} exists; copy it to the latter from the driver's image or from policies/ of a release",
+        policy.name,
+        policy.file.display(),
+        beside.display()
+    ))
+}
+
 /// Reads a configuration file. Blocks.
 pub fn read(file: &Path) -> Result<Configuration, ConfigError> {
     let bytes = read_bytes(file)?;

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use scupper_engine::PodRef;
 
-use scupper_config::{Configuration, DrainRequestsFile, DrainSettings, GivenSettings, beside};
+use scupper_config::{
+    Configuration, DrainRequestsFile, DrainSettings, GivenSettings, beside, out_of_reach_text,
+};
 use scupper_driver::{KubeletPluginOptions, PoliciesOptions};
 use scupper_policy_reload::{
     ConfigText, DesiredPolicies, PolicySource, ReloadOptions, has_saved_configuration,
@@ -192,20 +194,13 @@ pub(super) fn policies(
 /// A driver's configuration names files of its image. For one command, a file of the same name beside the configuration takes
 /// the place of one that is not here.
 fn in_reach(problems: &mut Problems, policy: PolicySpec, config: &Path) -> PolicySpec {
+    if let Some(text) = out_of_reach_text(&policy, config) {
+        problems.0.push(format!("--config {}: {text}", config.display()));
+        return policy;
+    }
     let Some(beside) = beside(&policy.file, config) else {
         return policy;
     };
-    if !beside.is_file() {
-        problems.0.push(format!(
-            "--config {}: policy {}: neither {} nor {} exists; copy it to the latter from the driver's image or from policies/ of a \
-             release",
-            config.display(),
-            policy.name,
-            policy.file.display(),
-            beside.display()
-        ));
-        return policy;
-    }
     inform(&format!(
         "policy {}: {} is loaded in place of {}, which does not exist",
         policy.name,

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::args::CheckArgs;
 use crate::exit::Exit;
-use crate::output::{driver_failed, fail, print};
-use scupper_config::{ConfigError, Configuration};
+use crate::output::{driver_failed, fail, inform, print};
+use scupper_config::{ConfigError, Configuration, out_of_reach_text};
 use scupper_driver::{PoliciesOptions, PolicyCheckResult};
 use scupper_policy::{LoadError, LoadFault, MissingGrant};
 use scupper_policy_spec::PolicyMode;
@@ -23,6 +23,10 @@ pub(super) async fn run(args: &CheckArgs, format: Format) -> ExitCode {
     };
     let mut trials = Vec::new();
     if args.policies && !policies.is_empty() {
+        let absent = policies.iter();
+        absent
+            .filter_map(|policy| out_of_reach_text(policy, &args.file))
+            .for_each(|text| inform(&text));
         let options = PoliciesOptions {
             policies,
             cache: args.policy_cache.clone(),
@@ -45,7 +49,7 @@ pub(super) async fn run(args: &CheckArgs, format: Format) -> ExitCode {
         Format::Json => print(&to_json(&configuration, &trials).to_string()),
         Format::Human => {
             if good {
-                print(&summary(&configuration));
+                print(&summary(&configuration, args.policies));
             }
             trials.iter().for_each(report);
         }
@@ -78,7 +82,7 @@ fn wrong(file: &Path, error: &ConfigError, trials: &[PolicyCheckResult], format:
     Exit::Config.into()
 }
 
-fn summary(configuration: &Configuration) -> String {
+fn summary(configuration: &Configuration, are_loaded: bool) -> String {
     let names: Vec<_> = configuration
         .policies
         .iter()
@@ -92,10 +96,19 @@ fn summary(configuration: &Configuration) -> String {
         .collect();
     let file = configuration.file.display();
     let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let unloaded = |them: &str, their: &str| match are_loaded {
+        true => String::new(),
+        false => format!(" (not loaded: --policies loads {them}, and checks {their} settings)"),
+    };
     match names.as_slice() {
         [] => format!("{file} is right: no policies"),
-        [name] => format!("{file} is right: the policy {name}"),
-        names => format!("{file} is right: {} policies, {}", names.len(), names.join(", ")),
+        [name] => format!("{file} is right: the policy {name}{}", unloaded("it", "its")),
+        names => format!(
+            "{file} is right: {} policies, {}{}",
+            names.len(),
+            names.join(", "),
+            unloaded("them", "their")
+        ),
     }
 }
 
