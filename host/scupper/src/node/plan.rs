@@ -153,8 +153,9 @@ pub(crate) fn inform_of_drivers(plans: &[Planned]) {
     if !nodes.is_empty() {
         inform(&format!(
             "a driver would drain {}, with the policies of its own configuration, which are left out here, and it refuses flags \
-             that its configuration does not allow; a plan with these policies, and with the driver's settings: scupper plan {} \
-             --as-driver --config scupper.yaml (the driver's); scupper forecast has the same flags",
+             that its configuration does not allow; a plan with these policies, and with the driver's settings, as for a \
+             cordon or a LifecycleEvent: scupper plan {} --as-driver --config scupper.yaml (the driver's); scupper forecast has the \
+             same flags",
             named(nodes.iter().copied(), NAMED_NODES),
             nodes.first().copied().unwrap_or_default()
         ));
