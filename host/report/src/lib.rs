@@ -11,7 +11,6 @@ mod conditions;
 mod drain_lines;
 mod drain_output;
 mod drain_status;
-mod eviction_answers;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
 mod follow_output;
@@ -49,7 +48,6 @@ pub use drain_status::{
     StatusBuilder, SurgeSummary, VolumesStatus, WaveStatus, open_hooks, status_from_text, status_to_text,
     subject_text,
 };
-pub use eviction_answers::{answer_text, answers_to_json};
 pub use follow_output::{FollowEvent, FollowOutput};
 pub use force::{forced_event, plan_force_lines, plan_force_to_json};
 pub use json::{notice_to_json, planned_to_json};

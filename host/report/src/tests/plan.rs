@@ -1,58 +1,11 @@
-//! The lines about budgets in a plan, the API server's answers, and a plan as JSON.
+//! The lines about budgets in a plan, and a plan as JSON.
 
-use std::time::Duration;
-
-use scupper_engine::{EvictAnswer, Plan, Pod};
+use scupper_engine::{Plan, Pod};
 use serde_json::json;
 
-use super::super::fixture::pod;
-use super::super::{answer_text, answers_to_json, plan_budget_lines, plan_budgets_to_json, planned_to_json};
+use super::super::{plan_budget_lines, plan_budgets_to_json, planned_to_json};
 use super::samples::{budget, outcomes, plan, pods};
-use super::{Variants, accepted, complete, pretty, variants};
-
-variants!(EvictAnswer: Accepted NotFound UidMismatch BudgetExhausted BudgetNotObserved MoreThanOneBudget Throttled
-    NamespaceTerminating Forbidden Refused Unreachable);
-
-fn answers() -> Vec<EvictAnswer> {
-    let message = || "in the server's words".to_owned();
-    let retry_after = Duration::from_secs(10);
-    let all = vec![
-        EvictAnswer::Accepted,
-        EvictAnswer::NotFound,
-        EvictAnswer::UidMismatch { message: message() },
-        EvictAnswer::BudgetExhausted {
-            budget: "cart".to_owned(),
-            message: message(),
-        },
-        EvictAnswer::BudgetNotObserved {
-            message: message(),
-            retry_after,
-        },
-        EvictAnswer::MoreThanOneBudget { message: message() },
-        EvictAnswer::Throttled {
-            message: message(),
-            retry_after: None,
-        },
-        EvictAnswer::NamespaceTerminating { message: message() },
-        EvictAnswer::Forbidden { message: message() },
-        EvictAnswer::Refused {
-            code: 403,
-            message: message(),
-            retry_after: None,
-        },
-        EvictAnswer::Unreachable { message: message() },
-    ];
-    complete(&all);
-    all
-}
-
-#[test]
-fn answers_to_evictions() {
-    let words = answers().iter().map(answer_text).collect::<Vec<_>>().join("\n");
-    let answers = answers().into_iter().map(|answer| (pod("web-1"), answer));
-    let json = answers_to_json(&answers.collect::<Vec<_>>());
-    accepted("eviction-answers", &format!("{words}\n{}", pretty(&[json])));
-}
+use super::{accepted, pretty};
 
 #[test]
 fn budgets_of_a_plan() {

@@ -1,5 +1,6 @@
 //! `scupper plan`: what a drain would do.
 
+mod answers;
 mod json;
 mod loosening;
 mod volumes;
@@ -13,6 +14,7 @@ use scupper_engine::{
     Wave, named,
 };
 
+use self::answers::answer_text;
 use super::args::PlanArgs;
 use super::options::Draining;
 use super::plan_options::{self, plan_options};
@@ -29,7 +31,7 @@ use scupper_forecast::Learned;
 use scupper_policy::EnvironmentFindings;
 use scupper_recording::ShadowPlan;
 use scupper_report::{
-    Format, PodList, answer_text, finding_lines, group_name, plan_budget_lines, plan_force_lines, surge_lines,
+    Format, PodList, finding_lines, group_name, plan_budget_lines, plan_force_lines, surge_lines,
 };
 use scupper_use_cases::{self as use_cases, PlanOptions, Planned};
 
@@ -152,10 +154,9 @@ pub(crate) fn inform_of_drivers(plans: &[Planned]) {
     let nodes: Vec<_> = handed_over.map(|planned| planned.node.as_str()).collect();
     if !nodes.is_empty() {
         inform(&format!(
-            "a driver would drain {}, with the policies of its own configuration, which are left out here, and it refuses flags \
-             that its configuration does not allow; a plan with these policies, and with the driver's settings, as for a \
-             cordon or a LifecycleEvent: scupper plan {} --as-driver --config scupper.yaml (the driver's); scupper forecast has the \
-             same flags",
+            "a driver would drain {}, and refuse flags that its configuration does not allow; this plan leaves its policies out. To \
+             plan with its policies and settings, as for a cordon or a LifecycleEvent: scupper plan {} --as-driver --config \
+             scupper.yaml (the driver's); scupper forecast has the same flags",
             named(nodes.iter().copied(), NAMED_NODES),
             nodes.first().copied().unwrap_or_default()
         ));

@@ -7,6 +7,7 @@ use scupper_policy::EnvironmentFindings;
 use scupper_report::{findings_to_json, plan_budgets_to_json, plan_force_to_json};
 use serde_json::{Value, json};
 
+use super::answers::answers_to_json;
 use super::loosening::loosened_to_json;
 use scupper_use_cases::Planned;
 
@@ -41,7 +42,7 @@ pub(super) fn of(planned: &Planned) -> Value {
         add("drainRequests", planned.asked_by.requests.clone().into());
     }
     if let Some(answers) = &planned.answers {
-        add("answers", scupper_report::answers_to_json(answers));
+        add("answers", answers_to_json(answers));
     }
     if let Ok(plan) = &planned.result {
         let budgets = plan_budgets_to_json(plan, &planned.pods, planned.budgets.as_deref());

@@ -3,11 +3,11 @@
 use scupper_engine::{EvictAnswer, PodRef, Reason};
 use serde_json::{Value, json};
 
-use super::messages::one_line;
+use scupper_common::text::spaced_line;
 
 /// The answer as one sentence. What a budget says, a drain says in the same words.
-pub fn answer_text(answer: &EvictAnswer) -> String {
-    one_line(&match answer {
+pub(super) fn answer_text(answer: &EvictAnswer) -> String {
+    spaced_line(&match answer {
         EvictAnswer::Accepted => "allowed".to_owned(),
         EvictAnswer::NotFound => "it is gone already".to_owned(),
         EvictAnswer::BudgetExhausted { budget, message } => Reason::BudgetExhausted {
@@ -50,9 +50,60 @@ const fn name(answer: &EvictAnswer) -> &'static str {
 }
 
 /// One object per pod.
-pub fn answers_to_json(answers: &[(PodRef, EvictAnswer)]) -> Value {
+pub(super) fn answers_to_json(answers: &[(PodRef, EvictAnswer)]) -> Value {
     let answers = answers.iter().map(|(pod, answer)| {
         json!({ "pod": pod.to_string(), "answer": name(answer), "message": answer_text(answer) })
     });
     Value::Array(answers.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::time::Duration;
+
+    use scupper_report::fixture::running;
+
+    use super::*;
+
+    #[test]
+    fn every_answer() {
+        let message = || "in the server's words".to_owned();
+        let retry_after = Duration::from_secs(10);
+        let answers = [
+            EvictAnswer::Accepted,
+            EvictAnswer::NotFound,
+            EvictAnswer::UidMismatch { message: message() },
+            EvictAnswer::BudgetExhausted {
+                budget: "cart".to_owned(),
+                message: message(),
+            },
+            EvictAnswer::BudgetNotObserved {
+                message: message(),
+                retry_after,
+            },
+            EvictAnswer::MoreThanOneBudget { message: message() },
+            EvictAnswer::Throttled {
+                message: message(),
+                retry_after: None,
+            },
+            EvictAnswer::NamespaceTerminating { message: message() },
+            EvictAnswer::Forbidden { message: message() },
+            EvictAnswer::Refused {
+                code: 403,
+                message: message(),
+                retry_after: None,
+            },
+            EvictAnswer::Unreachable { message: message() },
+        ];
+        let names: BTreeSet<_> = answers.iter().map(name).collect();
+        assert_eq!(names.len(), answers.len());
+        let words = answers.iter().map(answer_text).collect::<Vec<_>>().join("\n");
+        let pod = running("web-1").id;
+        let answers = answers.map(|answer| (pod.clone(), answer));
+        let json = serde_json::to_string_pretty(&answers_to_json(&answers)).unwrap();
+        insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!("eviction-answers", format!("{words}\n{json}"));
+        });
+    }
 }
