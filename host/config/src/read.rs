@@ -66,10 +66,11 @@ pub fn beside(policy: &Path, config: &Path) -> Option<PathBuf> {
 pub fn out_of_reach_text(policy: &PolicySpec, config: &Path) -> Option<String> {
     let beside = beside(&policy.file, config).filter(|beside| !beside.is_file())?;
     Some(format!(
-        "policy {}: neither {} nor {} exists; copy it to the latter from the driver's image or from policies/ of a release",
+        "policy {}: neither {} nor {beside} exists; copy the policy to {beside}, from the driver's image or from policies/ of a \
+         release",
         policy.name,
         policy.file.display(),
-        beside.display()
+        beside = beside.display()
     ))
 }
 

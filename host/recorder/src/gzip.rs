@@ -9,8 +9,8 @@ use flate2::{Compress, Compression};
 /// Deflate, without a name and a time; compressed as fast as possible, on an unknown operating system.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];
 
-/// So many bytes before a text are searched for the same text, as a power of two. With the most, 15, a recording would be a
-/// tenth smaller and take 100 KiB more of the driver's memory.
+/// The compression window, as a power of two: 8 KiB. With the largest, 15, a recording would be a tenth smaller and take 100 KiB
+/// more of the driver's memory.
 const WINDOW_BITS: u8 = 13;
 
 /// See the module.

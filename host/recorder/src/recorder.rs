@@ -20,7 +20,7 @@ use crate::writer::{Waiting, write};
 
 /// Of turns in which nothing happens, one is recorded in this time.
 const IDLE: Duration = Duration::from_secs(60);
-/// The memory of a turn that the next one gets, in bytes.
+/// So many bytes of the buffers are kept for the next turn.
 const KEPT: usize = 16 << 10;
 /// How long the end of a drain waits for the disk.
 const LAST_WRITE: Duration = Duration::from_secs(2);

@@ -178,8 +178,8 @@ impl NodeLeft<'_> {
             }
             (false, CordonLeft::Ours) => {
                 format!(
-                    "the node stays cordoned{kept}; to drain it again: scupper drain {node}{flags} ({others}flags are not \
-                     remembered); to give it back: {back}"
+                    "the node stays cordoned{kept}; to drain it again: scupper drain {node}{flags} (add your {others}flags); to \
+                     give it back: {back}"
                 )
             }
         }
@@ -247,8 +247,8 @@ mod tests {
         let left = |is_done, cordon, kept_by| left_with("", is_done, cordon, kept_by);
         assert_eq!(
             left_with(" --force", false, CordonLeft::Ours, &[]),
-            "the node stays cordoned; to drain it again: scupper drain n --force (other flags are not remembered); to give it \
-             back: scupper uncordon n"
+            "the node stays cordoned; to drain it again: scupper drain n --force (add your other flags); to give it back: \
+             scupper uncordon n"
         );
         assert_eq!(
             left(true, CordonLeft::Ours, &[]),
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(
             left(false, CordonLeft::Ours, &["a", "b", "c"]),
             "the node stays cordoned, and what policies a, b and c may have done stays; to drain it again: scupper drain n \
-             (flags are not remembered); to give it back: scupper uncordon n"
+             (add your flags); to give it back: scupper uncordon n"
         );
         assert_eq!(
             left(true, CordonLeft::Others, &["nova"]),

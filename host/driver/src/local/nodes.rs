@@ -59,7 +59,7 @@ pub async fn resolve(cluster: &Cluster, nodes: &NodeSelection) -> Result<Vec<Str
 async fn no_such_node(cluster: &Cluster, node: String) -> DriverError {
     let names = cluster.nodes_with("").await.unwrap_or_default();
     let nearest = all_nearest(&node, names.iter().map(String::as_str));
-    // Many similar names are no suggestion.
+    // More names do not help.
     let nearest = match nearest.len() {
         ..=3 => nearest.into_iter().map(str::to_owned).collect(),
         _ => Vec::new(),

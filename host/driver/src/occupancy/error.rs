@@ -11,7 +11,7 @@ pub enum LocalError {
     /// Another process drains it, or died while draining it.
     #[error(
         "{}: {phase}, for {trigger} {name}; {}",
-        at_work(trigger, node), busy_advice(trigger, *intent, *wanted, node)
+        at_work(trigger, *intent, node), busy_advice(trigger, *intent, *wanted, node)
     )]
     Busy {
         /// The node.
@@ -71,9 +71,8 @@ pub enum LocalError {
     },
     /// A driver's drain can be continued only if the driver is certainly gone.
     #[error(
-        "{}: {phase}, for {trigger} {name}; the node's Lease could not be taken, so whether that process is gone is not \
-         known",
-        at_work(trigger, node)
+        "node {node}: {phase}, for {trigger} {name}; the node's Lease could not be taken, so the process that drains it may still \
+         run; to see it: scupper status {node}"
     )]
     Unproven {
         /// The node.
@@ -153,7 +152,7 @@ pub enum LocalError {
     /// Its cordon is not ours.
     #[error(
         "node {node} was not cordoned by Scupper, so its cordon stays, and nothing has changed; to lift it: scupper \
-         uncordon {node} --force, which calls hooks only of the policies in --config"
+         uncordon {node} --force (from here, with hooks only from --config or --policy)"
     )]
     ForeignCordon {
         /// The node.
@@ -224,15 +223,19 @@ fn doing(mark: &Checkpoint) -> String {
     }
 }
 
-/// To give a node back, its drain need not be continued.
 /// A driver that is away comes back, and its drain is not free meanwhile.
-fn at_work(trigger: &str, node: &str) -> String {
+fn at_work(trigger: &str, intent: Intent, node: &str) -> String {
+    let what = match intent {
+        Intent::Drain => "a drain",
+        Intent::Uncordon => "an uncordon",
+    };
     match Trigger::of(trigger) {
         Trigger::Command => format!("another process works on node {node}"),
-        _ => format!("the driver of node {node} is at work, or goes on once it runs again"),
+        _ => format!("node {node} has {what} of its driver, which continues it after a restart"),
     }
 }
 
+/// To give a node back, its drain need not be continued.
 fn busy_advice(trigger: &str, intent: Intent, wanted: Intent, node: &str) -> String {
     match (wanted, intent) {
         (Intent::Uncordon, Intent::Drain) => {
@@ -256,7 +259,7 @@ fn advice(trigger: &str, intent: Intent, node: &str) -> String {
     };
     let flags = match Trigger::of(trigger) {
         Trigger::Command => "",
-        _ => ", with the flags that the status names",
+        _ => " --ignore-daemonsets --config scupper.yaml (the driver's)",
     };
     let see = see(node);
     match intent {

@@ -13,7 +13,7 @@ use super::replies;
 use crate::{Answer, Budget, CommandId, Event, Intent, Node, Outcome, Phase, PolicyInfo};
 
 /// Why a drain ends that an annotation of its node cancels.
-const CANCELLED: &str = "scupper cancel was called";
+const CANCELLED: &str = "stopped by scupper cancel";
 
 impl Drain {
     pub(super) fn apply(&mut self, event: Event) {

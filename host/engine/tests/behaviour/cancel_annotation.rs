@@ -6,7 +6,7 @@ use crate::harness::*;
 
 fn cancelled() -> Outcome {
     Outcome::Cancelled {
-        reason: "scupper cancel was called".to_owned(),
+        reason: "stopped by scupper cancel".to_owned(),
     }
 }
 

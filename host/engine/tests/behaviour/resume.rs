@@ -282,7 +282,7 @@ fn a_failed_drain_that_was_rolled_back_is_not_rolled_back_again() {
 /// Its hooks have reverted their changes; a cancel also lifts the cordon.
 #[test]
 fn cancelling_a_failed_drain_lifts_the_cordon_that_it_left() {
-    let reason = "scupper cancel was called".to_owned();
+    let reason = "stopped by scupper cancel".to_owned();
     let failed = checkpoint_in(Phase::Finished, true);
     let mut host = Host::resume(with_hooks(), failed.clone());
     host.handle(Event::Cancel {
@@ -338,7 +338,7 @@ fn a_resumed_rollback_reports_the_same_cordon_to_hooks() {
 /// Its policies have kept their changes; a cancel reverts these and the cordon.
 #[test]
 fn cancelling_a_held_drain_lets_policies_undo_their_changes() {
-    let reason = "scupper cancel was called".to_owned();
+    let reason = "stopped by scupper cancel".to_owned();
     let failed = Checkpoint {
         held: Some(true),
         ..checkpoint_in(Phase::Finished, true)

@@ -161,7 +161,7 @@ pub(super) fn of_paused(node: &str) -> String {
 /// Advice for a drain that has ended while the node is not drained.
 pub(super) fn of_undone(node: &str) -> String {
     format!(
-        "scupper plan {node}    # what stands in the way now; scupper drain {node} tries again, with the flags that it needs"
+        "scupper plan {node}    # what stands in the way now; to try again: scupper drain {node} (add your flags)"
     )
 }
 

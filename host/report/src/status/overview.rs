@@ -179,7 +179,7 @@ fn at_work(status: &NodeStatus, now: Time) -> Option<Found> {
     let gone = status.holder_text(now);
     let paused = status
         .is_paused()
-        .then(|| "paused, because the node was uncordoned".to_owned());
+        .then(|| "paused: uncordoned outside Scupper".to_owned());
     let texts = std::iter::once(of).chain(gone).chain(paused);
     let texts = texts.chain(pods_to_go(status, now));
     let since = match status.lease_holder {
@@ -210,7 +210,7 @@ fn pods_to_go(status: &NodeStatus, now: Time) -> Option<String> {
     let which: Vec<_> = most.chain(rest).collect();
     let age = now.since(view.at);
     let when = match age >= LIVE {
-        true => format!(" {} ago", HumanDuration(Duration::from_secs(age.as_secs()))),
+        true => format!(" ({} ago)", HumanDuration(Duration::from_secs(age.as_secs()))),
         false => String::new(),
     };
     let pods = (all > 0).then(|| format!("{} to go{when}: {}", count(all, "pod"), which.join(", ")));

@@ -43,7 +43,7 @@ pub(super) struct Estimates {
 pub(super) enum EstimateResult {
     /// What recordings have shown.
     Learned(Learned),
-    /// When the plays have ended.
+    /// The end times of the plays.
     Ends(EndTimes),
 }
 
@@ -162,8 +162,7 @@ fn pause(now: Time, ends: &EndTimes) -> Duration {
     likely.unwrap_or(LATEST).clamp(SOONEST, LATEST)
 }
 
-/// `None`: they cannot be read.
-/// `None`: no other drain was recorded.
+/// What other drains here have shown. `None`: the directory cannot be read, or shows no other drain.
 fn learned_from(directory: &Directory, own: &str) -> Option<Learned> {
     let files = match directory.newest(RECORDINGS, BYTES) {
         Ok(files) => files,

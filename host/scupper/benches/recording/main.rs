@@ -65,7 +65,7 @@ async fn main() {
     }
     println!(
         "{:<24} {:>12} {:>12} {:>8} {:>10} {:>10} {:>10}",
-        "CPU time of a drain", "mean", "median", "more", "most RSS", "RSS", "its own"
+        "CPU time of a drain", "mean", "median", "more", "most RSS", "RSS", "RssAnon"
     );
     let without = mean(&drivers[0].1);
     for ((name, _), (driver, turns)) in MODES.iter().zip(&mut drivers) {
@@ -92,7 +92,7 @@ async fn main() {
     let without = &drivers[0].0;
     println!(
         "\n{:<48} {:>12} {:>12}",
-        "requests of all drains", "without", "recording"
+        "requests after the first drain", "without", "recording"
     );
     let kinds: BTreeSet<&String> = without
         .requests()

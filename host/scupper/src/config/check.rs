@@ -98,7 +98,7 @@ fn summary(configuration: &Configuration, are_loaded: bool) -> String {
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     let unloaded = |them: &str, their: &str| match are_loaded {
         true => String::new(),
-        false => format!(" (not loaded: --policies loads {them}, and checks {their} settings)"),
+        false => format!(" (to load {them} and check {their} settings: --policies)"),
     };
     match names.as_slice() {
         [] => format!("{file} is right: no policies"),

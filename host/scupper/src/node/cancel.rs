@@ -59,12 +59,14 @@ fn for_people(cancelled: &Cancelled) -> String {
         node, drains, end, ..
     } = cancelled;
     match drains.join(", ") {
+        what if what.is_empty() && !cancelled.was_idle => {
+            format!(
+                "node {node}: the node shows no drain; its Lease could not be read, so one may be planning"
+            )
+        }
         what if what.is_empty() && cancelled.was_cordoned => format!(
             "node {node}: no drain is under way; the node is still cordoned by Scupper; to give it back: scupper uncordon {node}"
         ),
-        what if what.is_empty() && !cancelled.was_idle => {
-            format!("node {node}: no drain has left a mark there; whether one still plans is not known")
-        }
         what if what.is_empty() => format!("node {node}: no drain is under way"),
         what if *end == CancelEnd::Pending && cancelled.was_idle => {
             format!("node {node}: deleted, and not released by its driver: {what}")

@@ -56,7 +56,7 @@ fn cancel_after_a_failed_drain_says_that_the_node_is_still_cordoned() {
     rig.budget("keep-db", "db");
     let failed = rig.run(&["drain", "worker-1", "--timeout", "1s"]);
     assert_eq!(failed.code, Some(6), "{failed:#?}");
-    let next = "to drain it again: scupper drain worker-1 (flags are not remembered); ";
+    let next = "to drain it again: scupper drain worker-1 (add your flags); ";
     assert!(failed.stdout.contains(next), "{failed:#?}");
     let run = rig.run(&["cancel", "worker-1"]);
     assert_eq!(run.code, Some(0), "{run:#?}");
@@ -112,7 +112,7 @@ fn a_drain_from_a_terminal_is_cancelled_from_another() {
     );
     let run = drain.ended();
     assert_eq!(run.code, Some(5), "{run:#?}");
-    assert!(run.stdout.contains("scupper cancel was called"), "{run:#?}");
+    assert!(run.stdout.contains("stopped by scupper cancel"), "{run:#?}");
     let node = rig.node("worker-1");
     assert!(!rig.is_cordoned("worker-1"));
     assert!(
@@ -172,5 +172,5 @@ fn a_cancel_of_several_nodes_gives_each_of_them_the_whole_time() {
         ],
         "{run:#?}"
     );
-    assert!(second.ended().stdout.contains("scupper cancel was called"));
+    assert!(second.ended().stdout.contains("stopped by scupper cancel"));
 }

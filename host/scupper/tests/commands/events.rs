@@ -37,7 +37,7 @@ fn uncordoned(rig: &Rig, drain: &mut Running, times: usize) {
     assert!(words.iter().all(|it| status.contains(it)), "{status}");
     let overview = rig.run(&["status"]).stdout;
     assert!(
-        overview.contains("paused, because the node was uncordoned"),
+        overview.contains("paused: uncordoned outside Scupper"),
         "{overview}"
     );
     cordon(rig, true);

@@ -133,7 +133,7 @@ fn a_drain_behind_one_that_nobody_carries_out_is_withdrawn() {
         let run = drain.ended();
         let busy = run
             .stderr
-            .contains("the driver of node worker-1 is at work, or goes on once it runs again");
+            .contains("node worker-1 has a drain of its driver, which continues it after a restart");
         assert_eq!(busy, !is_elsewhere, "{run:#?}");
     }
     assert_eq!(json!(rig.objects(EVENTS)), json!([]));

@@ -22,7 +22,7 @@ fn a_foreign_cordon_is_lifted_only_by_force() {
     rig.apply(objects::node("worker-4").cordoned());
     let run = rig.run(&["uncordon", "worker-4"]);
     assert_eq!(run.code, Some(5), "{run:#?}");
-    let advice = "nothing has changed; to lift it: scupper uncordon worker-4 --force, which calls hooks only of the policies in --config";
+    let advice = "nothing has changed; to lift it: scupper uncordon worker-4 --force (from here, with hooks only from --config or --policy)";
     assert!(run.stderr.contains(advice), "{run:#?}");
     assert!(rig.is_cordoned("worker-4"));
     let run = rig.run(&["uncordon", "worker-4", "--force"]);

@@ -117,7 +117,7 @@ fn a_right_file_is_called_right() {
     assert_eq!(run.code, Some(0), "{run:#?}");
     assert!(
         run.stdout.ends_with(
-            "scupper.yaml is right: 2 policies, a, b (not loaded: --policies loads them, and checks their settings)\n"
+            "scupper.yaml is right: 2 policies, a, b (to load them and check their settings: --policies)\n"
         ),
         "{run:#?}"
     );

@@ -28,10 +28,10 @@ const LOOK: Duration = Duration::from_secs(1);
 const SILENCE: Duration = Duration::from_secs(3);
 /// Within this a driver that runs outside of a pod releases what no drain is under way for.
 const SOON: Duration = Duration::from_secs(2);
-/// Where no LifecycleEvent was deleted, the node alone shows the end. Who may not list LifecycleEvents waits no longer for them.
+/// For so long a refused list of LifecycleEvents is retried where none was deleted: the node alone shows the end then.
 const REFUSED_READS: Duration = Duration::from_secs(1);
 /// Why a drain ends whose process is gone.
-const REASON: &str = "scupper cancel was called, and the process that drained was gone";
+const REASON: &str = "stopped by scupper cancel; the draining process was gone";
 
 /// What was cancelled at each node.
 pub(super) type CancelResults = Vec<(String, Result<Cancelled, CommandError>)>;

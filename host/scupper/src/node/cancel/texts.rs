@@ -29,6 +29,7 @@ fn every_answer() {
         // The Lease could not be read.
         cancelled("", &[], CancelEnd::Ended),
         Cancelled {
+            was_idle: true,
             was_cordoned: true,
             ..cancelled("", &[], CancelEnd::Ended)
         },
