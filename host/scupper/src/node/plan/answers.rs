@@ -66,6 +66,19 @@ mod tests {
 
     use super::*;
 
+    /// A variant that is not listed does not compile; one that is must be among the samples.
+    macro_rules! complete {
+        ($samples:ident: $($variant:ident)+) => {
+            let _listed = |answer: &EvictAnswer| match answer {
+                $(EvictAnswer::$variant { .. } => {})+
+            };
+            $(assert!(
+                $samples.iter().any(|it| matches!(it, EvictAnswer::$variant { .. })),
+                "no sample is {}", stringify!($variant)
+            );)+
+        };
+    }
+
     #[test]
     fn every_answer() {
         let message = || "in the server's words".to_owned();
@@ -96,6 +109,8 @@ mod tests {
             },
             EvictAnswer::Unreachable { message: message() },
         ];
+        complete!(answers: Accepted NotFound UidMismatch BudgetExhausted BudgetNotObserved MoreThanOneBudget Throttled
+            NamespaceTerminating Forbidden Refused Unreachable);
         let names: BTreeSet<_> = answers.iter().map(name).collect();
         assert_eq!(names.len(), answers.len());
         let words = answers.iter().map(answer_text).collect::<Vec<_>>().join("\n");
